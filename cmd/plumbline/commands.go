@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plumbline/build"
+	"plumbline/gates"
+	"plumbline/mocks/demo"
+	"plumbline/record"
+	"plumbline/report"
+	"plumbline/session"
+)
+
+func newAgainst() *cobra.Command {
+	var f weighFlags
+	c := &cobra.Command{
+		Use:   "against REF...",
+		Short: "Weigh the working tree against git revisions",
+		Long: `Builds every REF and the working tree (with its tracked changes) ahead of time,
+as plumbline.yaml says, then measures them back to back in one session. The
+first REF decides; further ones are watched.`,
+		Example: `  plumbline against main
+  plumbline against v1.4.0 HEAD~3
+  plumbline against main --json > verdict.json`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, refs []string) error {
+			p, err := readPlan(f.plan)
+			if err != nil {
+				return err
+			}
+			_, err = f.weigh(c, p, refs)
+			return err
+		},
+		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return build.CompleteRefs(c.Context(), ".", prefix), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	f.add(c)
+	f.addPlan(c)
+	f.addKind(c)
+	return c
+}
+
+func newRun() *cobra.Command {
+	var f weighFlags
+	c := &cobra.Command{
+		Use:   "run [PLAN]",
+		Short: "Weigh the arms that a plan names",
+		Long: `Runs one session as the plan says, with the arms under its key "arms". The arm
+called "candidate" (else the last) is weighed against the one called
+"baseline" (else the first); further ones are watched.`,
+		Example: `  plumbline run
+  plumbline run test/load/plumbline.yaml --kind mixed`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, a []string) error {
+			p, err := readPlan(strings.Join(a, ""))
+			if err != nil {
+				return err
+			}
+			_, err = f.weigh(c, p, nil)
+			return err
+		},
+	}
+	f.add(c)
+	f.addKind(c)
+	return c
+}
+
+func newGate() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "gate SESSION",
+		Short: "Judge a session folder again, offline",
+		Long: `Computes the verdict again from a session folder and ends with its exit code.
+Nothing is written; the same record gives the same bytes. A session that was
+interrupted is judged as far as it went, and cannot pass.`,
+		Example: `  plumbline gate .plumbline/2026-01-31T10.00.00-against`,
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, a []string) error {
+			s, err := record.Open(a[0])
+			if err != nil {
+				return err
+			}
+			v := gates.Judge(s)
+			if asJSON {
+				err = writeJSON(c.OutOrStdout(), v)
+			} else {
+				err = report.Text(c.OutOrStdout(), s, v, textOptions(c.OutOrStdout()))
+			}
+			if err == nil && v.ExitCode != 0 {
+				err = &exitError{code: v.ExitCode}
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print verdict.json instead of the report")
+	return c
+}
+
+func newReport() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "report SESSION",
+		Short: "Show a session's verdict as text, Markdown or JSON",
+		Long: `Shows the verdict that a session folder holds (or, if it was killed before it
+had one, the verdict on what it measured). Showing always ends with code 0;
+"plumbline gate" is the one that judges.`,
+		Example: `  plumbline report SESSION
+  plumbline report SESSION --format md >> "$GITHUB_STEP_SUMMARY"`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, a []string) error {
+			s, v, err := readVerdict(a[0])
+			if err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			switch format {
+			case "text":
+				return report.Text(out, s, v, textOptions(out))
+			case "md":
+				return report.Markdown(out, s, v)
+			case "json":
+				return writeJSON(out, v)
+			}
+			return usage(fmt.Errorf("--format %q: want text, md or json", format))
+		},
+	}
+	c.Flags().StringVarP(&format, "format", "f", "text", "text, md or json")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "md", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func newPlan() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Look at a plan",
+		Args:  args(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var kind string
+	var refs []string
+	check := &cobra.Command{
+		Use:   "check [PLAN]",
+		Short: "Say what a plan will build, start and send, and for how long",
+		Example: `  plumbline plan check
+  plumbline plan check --against main
+  plumbline plan check test/load/plumbline.yaml --kind mixed`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, a []string) error {
+			p, err := readPlan(strings.Join(a, ""))
+			if err != nil {
+				return err
+			}
+			return session.Explain(c.OutOrStdout(), session.Job{Plan: p, Kind: kind, Refs: refs})
+		},
+	}
+	check.Flags().StringVar(&kind, "kind", "", "kind of load, one of the plan's kinds (default: the first)")
+	check.Flags().StringSliceVar(&refs, "against", nil, "revisions, as `plumbline against` would weigh them")
+	c.AddCommand(check)
+	return c
+}
+
+func newMock() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mock",
+		Short: "Start one of the servers that plumbline brings along",
+		Args:  args(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var listen, slow string
+	d := &cobra.Command{
+		Use:   "demo",
+		Short: "The demo router: a small HTTP API whose work is real",
+		Long: "The demo router that `plumbline try` weighs. Its routes:\n\n  " + strings.Join(demo.Routes(), "\n  ") +
+			"\n\nand /health. HTTP/1.1 and HTTP/2 without TLS.",
+		Example: `  plumbline mock demo --listen 127.0.0.1:8080
+  plumbline mock demo --listen /tmp/demo.sock --slow "GET /search=30%"`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			var s demo.Slow
+			if slow != "" {
+				var err error
+				if s, err = demo.ParseSlow(slow); err != nil {
+					return usage(err)
+				}
+			}
+			return demo.Serve(c.Context(), listen, s)
+		},
+	}
+	d.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "host:port, or the path of a unix socket")
+	d.Flags().StringVar(&slow, "slow", "", `make one route do more of its work, such as "GET /search=30%"`)
+	c.AddCommand(d)
+	return c
+}

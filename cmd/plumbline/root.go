@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plumbline",
+		Short: "Is this build of an HTTP router slower than that one?",
+		Long: `plumbline weighs two builds of an HTTP router or API server against each
+other on one machine, and answers with a verdict per route, or says honestly
+that it cannot.
+
+  plumbline try              see it find a planted slowdown, in about a minute
+  plumbline against main     weigh the working tree against a revision,
+                             as plumbline.yaml says
+  plumbline plan check       what a plan will build, start, send
+
+Exit codes: 0 pass, 3 regression, 4 inconclusive, 5 invalid (nothing could be
+judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version(),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(fmt.Errorf("unknown command %q%s; `plumbline --help` lists them", args[0], suggestions(c, args[0])))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w; see `%s --help`", err, c.CommandPath()))
+	})
+	root.AddCommand(newTry(), newAgainst(), newRun(), newGate(), newReport(), newPlan(), newMock())
+	return root
+}
+
+func suggestions(c *cobra.Command, word string) string {
+	c.SuggestionsMinimumDistance = 2
+	if s := c.SuggestionsFor(word); len(s) > 0 {
+		return fmt.Sprintf(", did you mean %q?", s[0])
+	}
+	return ""
+}
+
+// args checks the number of arguments, with a message that shows the use.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, a []string) error {
+		if err := check(c, a); err != nil {
+			return usage(fmt.Errorf("%w; use: %s", err, c.UseLine()))
+		}
+		return nil
+	}
+}
+
+// version is the module's, with the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && v == "(devel)" {
+			v = fmt.Sprintf("(devel) %.12s", s.Value)
+		}
+	}
+	return v
+}

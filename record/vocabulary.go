@@ -1,0 +1,269 @@
+package record
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Format is the version of the session folder. A reader refuses a newer one.
+const Format = 1
+
+// Role says which side of a comparison an arm is on.
+type Role string
+
+const (
+	Baseline  Role = "baseline"
+	Candidate Role = "candidate"
+)
+
+// Mode is the order in which the arms of a block get their load.
+type Mode string
+
+const (
+	// Sliced keeps all arms running and gives the load to one at a time in
+	// short slices, the others frozen.
+	Sliced Mode = "sliced"
+	// Interleaved measures whole runs, one arm after the other, in an order
+	// that turns from block to block.
+	Interleaved Mode = "interleaved"
+	// Sequential measures all blocks of one arm, then all of the next. It
+	// exists for comparison with other tools: drift of the host is not told
+	// apart from a change of the router.
+	Sequential Mode = "sequential"
+)
+
+// Seconds is a duration as it stands in a JSON file: a number of seconds.
+type Seconds float64
+
+// Duration converts to the standard library's type.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// Session is a whole record: what session.json says and the finished runs.
+type Session struct {
+	Dir string // the folder it was read from
+	Meta
+	Runs []*Run // in the order they were started
+}
+
+// State says how far a session or a run got.
+type State string
+
+const (
+	Running     State = "running"     // being written, or its writer was killed
+	Complete    State = "complete"    // all that was planned was measured
+	Died        State = "died"        // a run: the router ended before its load did
+	Stopped     State = "stopped"     // something was wrong: Reason says what
+	Interrupted State = "interrupted" // by a signal
+)
+
+// Meta is the content of session.json.
+type Meta struct {
+	Format  int       `json:"format"`
+	Tool    string    `json:"tool"`    // plumbline's version
+	Command []string  `json:"command"` // the arguments that started it
+	Created time.Time `json:"created"`
+	State   State     `json:"state"`
+	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted
+	Seed    uint64    `json:"seed"`
+
+	Arms     []Arm    `json:"arms"`   // baselines in order, the first decides; then the candidate
+	Routes   []Route  `json:"routes"` // in the order of the target file
+	Schedule Schedule `json:"schedule"`
+	Load     Load     `json:"load"`
+	Order    []RunRef `json:"order"` // every run that was planned, in order
+	Rules    Rules    `json:"rules"`
+	Host     Host     `json:"host"`
+	Inputs   []Input  `json:"inputs"` // plan, target files, bodies
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Arm is one version of the router with its own configuration.
+type Arm struct {
+	Name         string            `json:"name"`  // unique, safe as part of a file name: baseline, baseline-2, candidate
+	Role         Role              `json:"role"`  // which side it is on
+	Label        string            `json:"label"` // what people call it: main, v1.2, HEAD+dirty
+	Ref          string            `json:"ref,omitempty"`
+	Commit       string            `json:"commit,omitempty"`
+	Tree         string            `json:"tree,omitempty"`          // git tree of the sources it was built from
+	Dirty        bool              `json:"dirty,omitempty"`         // the tree holds changes that no commit has
+	BinarySHA256 string            `json:"binary_sha256,omitempty"` // of what was started
+	Run          []string          `json:"run"`                     // with placeholders, as in the plan
+	Env          map[string]string `json:"env,omitempty"`
+}
+
+// Route is a row of the report.
+type Route struct {
+	Name    string `json:"name"`             // METHOD path?query
+	Status  []int  `json:"status,omitempty"` // statuses that count as an answer; empty: that of the first preflight
+	BodyAny bool   `json:"body_any,omitempty"`
+}
+
+// Schedule says what was planned to be measured, and in what order.
+type Schedule struct {
+	Mode       Mode    `json:"mode"`
+	Blocks     int     `json:"blocks"`
+	BlockS     Seconds `json:"block_s"`                // load per block, shared by its arms
+	SliceS     Seconds `json:"slice_s,omitempty"`      // sliced only
+	CountFromS Seconds `json:"count_from_s,omitempty"` // start of a slice that is sent but not counted
+	Freeze     bool    `json:"freeze,omitempty"`       // idle arms are frozen
+	WarmupS    Seconds `json:"warmup_s,omitempty"`     // load before a run's first counted slice
+	IdleS      Seconds `json:"idle_s,omitempty"`       // without load, before the warm-up
+}
+
+// Load says how requests were offered.
+type Load struct {
+	Workers  int    `json:"workers"`  // closed loop: each sends when its last answer has come
+	Protocol string `json:"protocol"` // h1 or h2c
+	CPUs     []int  `json:"cpus"`     // of the generator; empty: not pinned
+	ArmCPUs  []int  `json:"arm_cpus"` // of the arms; empty: not pinned
+}
+
+// RunRef names a planned run.
+type RunRef struct {
+	ID    string `json:"id"` // 003-candidate, also its folder
+	Block int    `json:"block"`
+	Arm   string `json:"arm"`
+}
+
+// Host holds what must be equal in all runs of a session.
+type Host struct {
+	Hostname string `json:"hostname"`
+	OS       string `json:"os"`
+	Kernel   string `json:"kernel"`
+	BootID   string `json:"boot_id,omitempty"`
+	CPU      string `json:"cpu"`
+	CPUs     int    `json:"cpus"`
+}
+
+// Input is a file the session was made from.
+type Input struct {
+	Path   string `json:"path"` // as the plan names it
+	SHA256 string `json:"sha256"`
+}
+
+// Metric names one quantity that gets a verdict.
+type Metric string
+
+const (
+	LatencyP50          Metric = "latency_p50"
+	LatencyDistribution Metric = "latency_distribution"
+	LatencyP99          Metric = "latency_p99"
+	ErrorRate           Metric = "error_rate"
+)
+
+// Metrics are those that this version judges, in the order of the report.
+var Metrics = [...]Metric{LatencyP50, LatencyDistribution, LatencyP99, ErrorRate}
+
+// Rule is how one metric is judged.
+type Rule struct {
+	Zone  float64 `json:"zone"`  // smallest change that counts: a share (0.05 = 5 %), for rates a difference (0.001 = 0.1 points)
+	Watch bool    `json:"watch"` // only its regressions count for the session
+}
+
+// Rules are the gates' settings, kept with the record so that a verdict can be computed again.
+type Rules struct {
+	Metrics map[Metric]Rule `json:"metrics"`
+	FloorS  Seconds         `json:"floor_s"` // a latency zone is never narrower than this
+}
+
+// DefaultRules are METHOD.md's: zones of 5 % for P50, 10 % for the
+// distribution and P99 (watched), 0.1 points for error rates; a floor of 2 µs.
+func DefaultRules() Rules {
+	return Rules{
+		Metrics: map[Metric]Rule{
+			LatencyP50:          {Zone: 0.05},
+			LatencyDistribution: {Zone: 0.10},
+			LatencyP99:          {Zone: 0.10, Watch: true},
+			ErrorRate:           {Zone: 0.001},
+		},
+		FloorS: 2e-6,
+	}
+}
+
+// Run is one process of one arm, from start to stop: the unit of analysis.
+type Run struct {
+	ID        string     `json:"id"`
+	Block     int        `json:"block"` // from 1
+	Arm       string     `json:"arm"`
+	State     State      `json:"state"`
+	Reason    string     `json:"reason,omitempty"`
+	Started   time.Time  `json:"started"`
+	Ended     time.Time  `json:"ended"`
+	ReadyS    Seconds    `json:"ready_s"` // from start to ready
+	PID       int        `json:"pid"`
+	Freezer   string     `json:"freezer,omitempty"` // how the idle arm was frozen
+	Preflight []Answer   `json:"preflight"`         // one per route, in the session's order
+	Warmup    WarmupSent `json:"warmup"`
+
+	Slices  []Slice             `json:"-"` // slices.csv
+	Samples map[string]*Samples `json:"-"` // result.bin, by route name
+	Sent    int                 `json:"-"` // requests in result.bin, identical records once
+}
+
+// WarmupSent counts the requests before the first slice; they are not kept.
+type WarmupSent struct {
+	Sent   int `json:"sent"`
+	Failed int `json:"failed"` // no answer at all, or a 5xx
+}
+
+// Answer is the reply to a preflight request.
+type Answer struct {
+	Route     string `json:"route"`
+	Status    int    `json:"status"`          // 0: no answer
+	BodyBytes int64  `json:"body_bytes"`      // size of the whole body
+	Excerpt   string `json:"body,omitempty"`  // its first bytes, where the status is no success
+	Error     string `json:"error,omitempty"` // why there was no answer
+}
+
+// Slice is a stretch of load on one arm. Slice n of one arm of a block and
+// slice n of another form a pair: they were measured back to back.
+type Slice struct {
+	N       int       // from 1
+	Start   time.Time // first request
+	Counted time.Time // requests before this are sent but not counted
+	End     time.Time // last answer
+	Sent    int
+}
+
+// Samples are what one run measured on one route.
+type Samples struct {
+	// Latency holds the counted requests with an expected status, in
+	// nanoseconds, slice by slice in the order they were sent.
+	Latency []int64
+	// Ends[i] is the index in Latency just after the last sample of Run.Slices[i].
+	Ends []int
+	// Codes counts every request of the route by status, counted or not; 0: no answer.
+	Codes map[int]int
+	// BodyBytes is the sum of the body sizes of the counted requests.
+	BodyBytes int64
+}
+
+// Slice returns the samples of the i-th slice (from 0).
+func (s *Samples) Slice(i int) []int64 {
+	start := 0
+	if i > 0 {
+		start = s.Ends[i-1]
+	}
+	return s.Latency[start:s.Ends[i]]
+}
+
+// RouteName is the name of a request's row: METHOD path?query. Scheme and
+// host do not count: every request goes to the arm under load.
+func RouteName(method, rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return method + " " + rawURL
+	}
+	p := u.EscapedPath()
+	if p == "" {
+		p = "/"
+	}
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	if u.RawQuery != "" || u.ForceQuery {
+		p += "?" + u.RawQuery
+	}
+	return method + " " + p
+}

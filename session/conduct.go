@@ -1,0 +1,422 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"plumbline/record"
+	"plumbline/session/router"
+	"plumbline/targets"
+)
+
+// process is the router of one run; *router.Process is the real one.
+type process interface {
+	PID() int
+	WaitReady(context.Context) error
+	ReadyIn() time.Duration
+	Freezer() string
+	Freeze() error
+	Thaw() error
+	Alive(when string) error
+	Done() <-chan struct{}
+	Stop()
+}
+
+// client asks that router; *load.Client is the real one.
+type client interface {
+	Ask(context.Context, targets.Target) record.Answer
+	Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (start, end time.Time, err error)
+	Close()
+}
+
+// stage is where runs take place: a machine, or a fake one in tests.
+type stage interface {
+	// start starts the router of a run of Meta.Arms[arm].
+	start(arm int, ref record.RunRef, log string) (process, client, error)
+}
+
+// Event is news of a session for whoever watches it.
+type Event struct {
+	Phase  string        // what is being done: starting, warming up, measuring, ...
+	Block  int           // from 1
+	Blocks int           // planned
+	Arm    string        // label of the arm that Phase is about; empty: all
+	Left   time.Duration // about how long the session will still take
+	Worst  string        // what Hooks.Interim said last
+	Done   bool          // the block has just ended
+}
+
+// Hooks are functions that a session calls as it goes; either may be nil.
+type Hooks struct {
+	Progress func(Event)
+	// Interim says how things stand, after each block.
+	Interim func(*record.Session) string
+}
+
+// StopError says that the session ended early because of the routers it
+// weighs, not because plumbline failed. What was measured is in the record.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
+// deathsAllowed is how many of its runs an arm may lose before the session
+// is not worth going on with.
+const deathsAllowed = 1
+
+// conductor carries out the runs of a session.
+type conductor struct {
+	folder  *record.Folder
+	session *record.Session // grows run by run
+	stage   stage
+	probes  []targets.Target // the first target of each route
+	hooks   Hooks
+
+	begun   time.Time
+	planned record.Seconds // length of a group, without start and stop
+	done    int            // groups
+	count   int            // groups planned
+	deaths  map[string]int // lost runs by arm
+	started map[string]bool
+	worst   string
+}
+
+// member is one run of the group that is under way.
+type member struct {
+	arm    record.Arm
+	run    record.Run
+	w      *record.RunWriter
+	proc   process
+	client client
+}
+
+// faultError is an error that is the doing of one member's router.
+type faultError struct {
+	member *member
+	err    error
+}
+
+func (e *faultError) Error() string { return e.member.arm.Label + ": " + e.err.Error() }
+func (e *faultError) Unwrap() error { return e.err }
+
+// run measures all groups and leaves session.json in its final state.
+func (c *conductor) run(ctx context.Context) error {
+	meta := &c.session.Meta
+	all := groups(meta.Seed, meta.Schedule, meta.Arms)
+	for _, g := range all {
+		meta.Order = append(meta.Order, g.runs...)
+	}
+	arms := record.Seconds(len(all[0].runs))
+	c.planned = arms*(meta.Schedule.WarmupS+stretchOf(meta.Schedule, len(meta.Arms))*record.Seconds(roundCount(meta.Schedule, len(meta.Arms)))) + meta.Schedule.IdleS
+	c.count, c.begun = len(all), time.Now()
+	meta.State = record.Running
+	if err := c.folder.SaveMeta(*meta); err != nil {
+		return err
+	}
+	err := c.groups(ctx, all)
+	var stop *StopError
+	switch {
+	case err == nil:
+		meta.State = record.Complete
+	case ctx.Err() != nil:
+		meta.State, meta.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
+		err = context.Cause(ctx)
+	case errors.As(err, &stop):
+		meta.State, meta.Reason = record.Stopped, err.Error()
+	default:
+		meta.State, meta.Reason = record.Stopped, "plumbline failed: "+err.Error()
+	}
+	return errors.Join(err, c.folder.SaveMeta(*meta))
+}
+
+func (c *conductor) groups(ctx context.Context, all []group) error {
+	for i, g := range all {
+		err := c.group(ctx, g)
+		c.done = i + 1
+		for _, ref := range g.runs {
+			switch r, err2 := c.session.ReadRun(ref.ID); {
+			case err2 == nil:
+				c.session.Runs = append(c.session.Runs, r)
+			case !errors.Is(err2, fs.ErrNotExist): // it was begun
+				err = errors.Join(err, err2)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if last := i+1 == len(all) || all[i+1].block != g.block; last {
+			if c.hooks.Interim != nil {
+				c.worst = c.hooks.Interim(c.session)
+			}
+			c.tell(Event{Phase: "done", Block: g.block, Done: true})
+		}
+	}
+	return nil
+}
+
+// group measures the runs of g. Whatever happens, when it returns their
+// routers are gone and each run that was begun is on disk in its final state.
+func (c *conductor) group(ctx context.Context, g group) error {
+	var members []*member
+	err := c.measure(ctx, g, &members)
+	c.tell(Event{Phase: "stopping", Block: g.block})
+	var stops sync.WaitGroup
+	for _, m := range members {
+		stops.Go(func() {
+			if m.client != nil {
+				m.client.Close()
+			}
+			if m.proc != nil {
+				m.proc.Stop()
+			}
+		})
+	}
+	stops.Wait()
+
+	var fault *faultError
+	isFault := errors.As(err, &fault) && ctx.Err() == nil
+	for _, m := range members {
+		m.run.Ended = time.Now()
+		switch {
+		case err == nil:
+			m.run.State = record.Complete
+		case ctx.Err() != nil:
+			m.run.State, m.run.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
+		case isFault && fault.member == m:
+			m.run.State, m.run.Reason = record.Died, fault.err.Error()
+		default:
+			m.run.State, m.run.Reason = record.Stopped, "its block ended early: "+err.Error()
+		}
+		if m.w != nil {
+			if err2 := m.w.Finish(m.run); err2 != nil && (err == nil || isFault) {
+				return err2
+			}
+		}
+	}
+	if !isFault {
+		return err
+	}
+	arm := fault.member.arm
+	var answer *AnswerError
+	c.deaths[arm.Name]++
+	if errors.As(err, &answer) || !c.started[arm.Name] {
+		return &StopError{err} // it would be the same in every block
+	}
+	if c.deaths[arm.Name] > deathsAllowed {
+		return &StopError{fmt.Errorf("%s lost %d runs; the last: %w", arm.Label, c.deaths[arm.Name], fault.err)}
+	}
+	return nil
+}
+
+// measure starts the group's members and gives them their load. It appends to
+// members as it goes, so that the caller can end them after any error.
+func (c *conductor) measure(ctx context.Context, g group, members *[]*member) error {
+	meta := &c.session.Meta
+	for _, ref := range g.runs {
+		c.tell(Event{Phase: "starting", Block: g.block, Arm: c.arm(ref).Label})
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := c.start(ctx, ref, members); err != nil {
+			return err
+		}
+	}
+	for _, m := range *members {
+		if err := c.preflight(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := c.folder.SaveMeta(*meta); err != nil { // the first preflight fixes expected statuses
+		return err
+	}
+	if idle := meta.Schedule.IdleS.Duration(); idle > 0 {
+		c.tell(Event{Phase: "idling", Block: g.block})
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(idle):
+		}
+	}
+	freeze := meta.Schedule.Freeze && len(*members) > 1
+	if freeze {
+		for _, m := range *members {
+			if err := m.proc.Freeze(); err != nil {
+				return &faultError{m, err}
+			}
+		}
+	}
+	if warm := meta.Schedule.WarmupS.Duration(); warm > 0 {
+		for _, m := range *members {
+			c.tell(Event{Phase: "warming up", Block: g.block, Arm: m.arm.Label})
+			count := func(rs []*vegeta.Result) error {
+				for _, r := range rs {
+					m.run.Warmup.Sent++
+					if r.Code == 0 || r.Code >= 500 {
+						m.run.Warmup.Failed++
+					}
+				}
+				return nil
+			}
+			if _, _, err := c.stretch(ctx, m, warm, freeze, count, "while it was warmed up"); err != nil {
+				return err
+			}
+		}
+	}
+	c.tell(Event{Phase: "measuring", Block: g.block})
+	quiet := quietGC()
+	defer quiet()
+	n := roundCount(meta.Schedule, len(meta.Arms))
+	length := stretchOf(meta.Schedule, len(meta.Arms)).Duration()
+	for i, order := range rounds(meta.Seed, g.block, len(*members), n) {
+		for _, k := range order {
+			m := (*members)[k]
+			sl := record.Slice{N: i + 1}
+			runtime.GC() // while nothing is measured, not within a slice
+			var err error
+			sl.Start, sl.End, err = c.stretch(ctx, m, length, freeze, func(rs []*vegeta.Result) error {
+				sl.Sent += len(rs)
+				return m.w.Results(sl.N, rs)
+			}, "under load")
+			sl.Counted = sl.Start.Add(meta.Schedule.CountFromS.Duration())
+			if !sl.Start.IsZero() {
+				if err2 := m.w.Slice(sl); err == nil {
+					err = err2
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// start starts one run and waits until it is ready. While one starts, those
+// that are ready idle unfrozen: they may depend on nothing, but a shared
+// service could wait for them.
+func (c *conductor) start(ctx context.Context, ref record.RunRef, members *[]*member) error {
+	m := &member{arm: c.arm(ref)}
+	m.run = record.Run{ID: ref.ID, Block: ref.Block, Arm: ref.Arm, State: record.Running, Started: time.Now()}
+	var err error
+	if m.w, err = c.folder.StartRun(m.run); err != nil {
+		return err
+	}
+	*members = append(*members, m)
+	if m.proc, m.client, err = c.stage.start(c.armIndex(ref.Arm), ref, m.w.Log()); err != nil {
+		return &faultError{m, err}
+	}
+	m.run.PID, m.run.Freezer = m.proc.PID(), m.proc.Freezer()
+	if err := m.proc.WaitReady(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &faultError{m, err}
+	}
+	m.run.ReadyS = record.Seconds(m.proc.ReadyIn().Seconds())
+	return nil
+}
+
+func (c *conductor) preflight(ctx context.Context, m *member) error {
+	c.tell(Event{Phase: "asking each route", Block: m.run.Block, Arm: m.arm.Label})
+	answers := make([]record.Answer, 0, len(c.probes))
+	for _, t := range c.probes {
+		answers = append(answers, m.client.Ask(ctx, t))
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	m.run.Preflight = forRecord(answers)
+	if err := m.proc.Alive("at the first requests"); err != nil {
+		return &faultError{m, err}
+	}
+	if err := checkAnswers(c.session.Routes, answers); err != nil {
+		return &faultError{m, err}
+	}
+	c.started[m.arm.Name] = true
+	return nil
+}
+
+// stretch gives one member load for d, thawed if the others are frozen. The
+// death of its router ends it.
+func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, freeze bool, sink func([]*vegeta.Result) error, when string) (start, end time.Time, err error) {
+	if freeze {
+		if err := m.proc.Thaw(); err != nil {
+			return start, end, &faultError{m, err}
+		}
+	}
+	live, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-m.proc.Done():
+			cancel()
+		case <-live.Done():
+		}
+	}()
+	start, end, err = m.client.Stretch(live, d, sink)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return start, end, context.Cause(ctx)
+	case err != nil:
+		return start, end, err
+	}
+	if err := m.proc.Alive(when); err != nil {
+		return start, end, &faultError{m, err}
+	}
+	if freeze {
+		if err := m.proc.Freeze(); err != nil {
+			return start, end, &faultError{m, err}
+		}
+	}
+	return start, end, nil
+}
+
+// quietGC keeps the garbage collector from running within a slice, unless
+// memory gets short: the conductor collects between slices. The returned
+// function undoes it.
+func quietGC() (restore func()) {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	percent := debug.SetGCPercent(-1)
+	limit := debug.SetMemoryLimit(int64(now.HeapAlloc) + 96<<20)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+func (c *conductor) armIndex(name string) int {
+	for i, a := range c.session.Arms {
+		if a.Name == name {
+			return i
+		}
+	}
+	panic("session: a run of an arm that is not there: " + name)
+}
+
+func (c *conductor) arm(ref record.RunRef) record.Arm { return c.session.Arms[c.armIndex(ref.Arm)] }
+
+func (c *conductor) tell(e Event) {
+	if c.hooks.Progress == nil {
+		return
+	}
+	e.Blocks, e.Worst = c.session.Schedule.Blocks, c.worst
+	left := float64(c.count) * float64(c.planned)
+	if spent := time.Since(c.begun).Seconds(); c.done > 0 {
+		left = float64(c.count-c.done) * spent / float64(c.done)
+	} else {
+		left = max(0, left-spent)
+	}
+	e.Left = time.Duration(left * float64(time.Second)).Round(time.Second)
+	c.hooks.Progress(e)
+}
+
+var _ process = (*router.Process)(nil)

@@ -1,0 +1,154 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"plumbline/record"
+)
+
+// Explain writes what a job would build, start and send, and for how long.
+// Nothing is built or started; the plan, the targets and the CPUs are checked
+// as a session would check them. Without refs and without arms in the plan it
+// explains the router as `against` would use it.
+func Explain(w io.Writer, j Job) error {
+	against := len(j.Refs) > 0
+	if !against && len(j.Plan.Arms) < 2 {
+		j.Refs, against = []string{"REF"}, true
+	}
+	l, err := lay(j)
+	if err != nil {
+		return &UsageError{err}
+	}
+	e := explainer{w: w}
+	e.line("plan", "%s", j.Plan.Path)
+	for i, a := range l.arms {
+		e.line(head(i, "arms"), "%s", e.arm(a, against))
+	}
+	for i, a := range l.arms {
+		if a.router.Build != "" && (i == 0 || a.router.Build != l.arms[i-1].router.Build) {
+			e.line("build", "%s", oneLine(a.router.Build))
+		}
+	}
+	for i, a := range l.arms {
+		if i == 0 || strings.Join(a.router.Run, "\x00") != strings.Join(l.arms[i-1].router.Run, "\x00") {
+			e.line(head(i, "start"), "%s", strings.Join(a.router.Run, " "))
+		}
+	}
+	r := l.arms[0].router
+	ready := "a connection is accepted"
+	if r.Ready.HTTP != "" {
+		ready = "GET " + r.Ready.HTTP + " answers with a status below 400"
+	}
+	e.line("ready", "when %s, within %s; stopped by %s", ready, r.Ready.Within, r.Stop)
+	e.line("send", "%d targets on %d routes, kind %s, from %s", len(l.set.Targets), len(l.meta.Routes), l.kind.Name, l.kind.Targets)
+	for _, rt := range l.meta.Routes {
+		e.line("", "%s%s", rt.Name, expectation(rt))
+	}
+	e.line("load", "closed loop, %s, %s", count(l.meta.Load.Workers, "worker"), l.meta.Load.Protocol)
+	if len(l.meta.Load.CPUs) > 0 {
+		e.line("cpus", "load on %v, arms on %v", l.meta.Load.CPUs, l.meta.Load.ArmCPUs)
+	} else {
+		e.line("cpus", "nothing is pinned: the load generator and the arms share them")
+	}
+	s := l.meta.Schedule
+	n := roundCount(s, len(l.arms))
+	each := stretchOf(s, len(l.arms)).Duration()
+	switch s.Mode {
+	case record.Sliced:
+		idle := "idle arms run on"
+		if s.Freeze {
+			idle = "idle arms are frozen"
+		}
+		e.line("schedule", "sliced: %s of fresh processes, each %d rounds of %s per arm, in random order; %s", count(s.Blocks, "block"), n, each, idle)
+	default:
+		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, count(s.Blocks, "block"), each)
+	}
+	e.line("warm-up", "%s idle, %s of load per run", s.IdleS.Duration(), s.WarmupS.Duration())
+	for i, m := range record.Metrics {
+		rule := l.meta.Rules.Metrics[m]
+		zone := fmt.Sprintf("%.3g %%", rule.Zone*100)
+		if m == record.ErrorRate {
+			zone = fmt.Sprintf("%.3g points", rule.Zone*100)
+		}
+		kind := "judged"
+		if rule.Watch {
+			kind = "watched"
+		}
+		e.line(head(i, "gates"), "%s: zone ±%s, %s", m, zone, kind)
+	}
+	e.line("seed", "%d", l.meta.Seed)
+	e.line("time", "about %s, plus builds, starts and stops", about(s, len(l.arms)))
+	if s.Blocks < 3 {
+		e.line("", "with fewer than 3 blocks nothing can be judged")
+	}
+	return e.err
+}
+
+// about is the time that the schedule itself takes.
+func about(s record.Schedule, arms int) time.Duration {
+	load := float64(roundCount(s, arms)*arms) * float64(stretchOf(s, arms))
+	idle := float64(s.IdleS)
+	if s.Mode != record.Sliced {
+		idle *= float64(arms)
+	}
+	perBlock := load + float64(arms)*float64(s.WarmupS) + idle
+	return record.Seconds(perBlock * float64(s.Blocks)).Duration().Round(time.Second)
+}
+
+// explainer writes lines of a name and a text and keeps the first error.
+type explainer struct {
+	w   io.Writer
+	err error
+}
+
+func (e *explainer) line(name, format string, args ...any) {
+	if e.err == nil {
+		_, e.err = fmt.Fprintf(e.w, "%-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+}
+
+func (e *explainer) arm(l launch, against bool) string {
+	what := "as it is"
+	switch {
+	case l.arm.Ref != "":
+		what = "revision " + l.arm.Ref
+	case against || l.router.Build != "":
+		what = "the working tree with its tracked changes"
+	}
+	return fmt.Sprintf("%s (%s): %s", l.arm.Name, l.arm.Role, what)
+}
+
+func head(i int, name string) string {
+	if i == 0 {
+		return name
+	}
+	return ""
+}
+
+func expectation(r record.Route) string {
+	var parts []string
+	if len(r.Status) > 0 {
+		parts = append(parts, "status "+statuses(r.Status))
+	}
+	if r.BodyAny {
+		parts = append(parts, "any body")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "  (" + strings.Join(parts, ", ") + ")"
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; ")
+}

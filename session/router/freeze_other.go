@@ -1,0 +1,5 @@
+//go:build !linux
+
+package router
+
+func newFreezer(pid int) freezer { return signals{group: pid} }

@@ -1,0 +1,90 @@
+package router
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ownsAddress makes sure that the socket that answers belongs to the router:
+// a stranger on the same address would be measured in its place.
+func (p *Process) ownsAddress() error {
+	if c, ok := p.freezer.(*cgroup); ok {
+		if err := c.adopt(); err != nil && p.Alive("") == nil {
+			return fmt.Errorf("moving the router's processes into their cgroup: %w", err)
+		}
+	}
+	inodes, err := listening(p.cfg.Address)
+	if err != nil || len(inodes) == 0 {
+		return nil // the kernel's table does not show it (another network namespace): not checked
+	}
+	pids, err := groupMembers(p.PID())
+	if err != nil {
+		return nil
+	}
+	if c, ok := p.freezer.(*cgroup); ok {
+		pids = append(pids, c.pids()...)
+	}
+	for _, pid := range pids {
+		fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		for _, fd := range fds {
+			if link, err := os.Readlink(fd); err == nil && inodes[link] {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("the router runs, but the socket on %s belongs to another process; if the router started it in the background, keep it in the foreground", p.cfg.Address)
+}
+
+// listening returns the sockets that listen on an address, as their links in /proc/PID/fd read.
+func listening(a Address) (map[string]bool, error) {
+	if a.Network == "unix" {
+		return sockets("/proc/net/unix", func(f []string) (string, bool) {
+			// Num RefCount Protocol Flags Type St Inode Path; flag 0x10000 marks a listener.
+			if len(f) < 8 || f[7] != a.Addr || f[3] != "00010000" {
+				return "", false
+			}
+			return f[6], true
+		})
+	}
+	_, port, ok := strings.Cut(a.Addr, ":")
+	n, err := strconv.Atoi(port)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("address %q has no port", a.Addr)
+	}
+	suffix := fmt.Sprintf(":%04X", n)
+	pick := func(f []string) (string, bool) {
+		// sl local_address rem_address st ... inode at 9; state 0A is LISTEN.
+		if len(f) < 10 || f[3] != "0A" || !strings.HasSuffix(f[1], suffix) {
+			return "", false
+		}
+		return f[9], true
+	}
+	found, err := sockets("/proc/net/tcp", pick)
+	if err != nil {
+		return nil, err
+	}
+	more, err := sockets("/proc/net/tcp6", pick)
+	if err == nil { // absent where IPv6 is off
+		for s := range more {
+			found[s] = true
+		}
+	}
+	return found, nil
+}
+
+func sockets(path string, pick func(fields []string) (inode string, ok bool)) (map[string]bool, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		if inode, ok := pick(strings.Fields(line)); ok {
+			found["socket:["+inode+"]"] = true
+		}
+	}
+	return found, nil
+}

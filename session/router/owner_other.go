@@ -1,0 +1,6 @@
+//go:build !linux
+
+package router
+
+// ownsAddress is checked on Linux only.
+func (p *Process) ownsAddress() error { return nil }

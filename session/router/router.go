@@ -1,0 +1,311 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Address is where a router listens: a unix socket or a port of 127.0.0.1.
+type Address struct {
+	Network string // unix or tcp
+	Addr    string // path, or host:port
+}
+
+// Dial connects to the address, whatever a URL says.
+func (a Address) Dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, a.Network, a.Addr)
+}
+
+func (a Address) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Addr
+	}
+	return a.Addr
+}
+
+// Config is what a process needs to be started.
+type Config struct {
+	Args    []string // program and arguments, without placeholders
+	Env     []string // the whole environment
+	Dir     string   // working folder
+	Log     string   // file for its output
+	CPUs    []int    // CPUs it may use; empty: all
+	Address Address
+	Ready   Ready
+	Stop    syscall.Signal // asks it to end; it is killed if it has not within Grace
+	Grace   time.Duration  // 0: 5 s
+}
+
+// Ready says when a process is ready for requests.
+type Ready struct {
+	Path   string        // answers a GET with a status below 400; empty: a connection is accepted
+	Within time.Duration // limit
+}
+
+// Process is a running router.
+type Process struct {
+	cfg     Config
+	cmd     *exec.Cmd
+	log     *os.File
+	freezer freezer
+	started time.Time
+	readyIn time.Duration
+
+	done chan struct{} // closed when the process has been waited for
+	err  error         // how it ended; valid once done is closed
+
+	stopOnce sync.Once
+}
+
+// DeathError says that the router ended by itself, and what it said last.
+type DeathError struct {
+	When string // before it was ready, under load, ...
+	Exit error  // nil: exit status 0
+	Log  string // path of its log
+	Tail string // last lines of the log
+}
+
+func (e *DeathError) Error() string {
+	how := "exit status 0"
+	if e.Exit != nil {
+		how = e.Exit.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the router ended %s (%s)", e.When, how)
+	switch lower := strings.ToLower(e.Tail); {
+	case strings.Contains(lower, "address already in use"):
+		b.WriteString("; something else listens on its address: use {port} or {socket} in run, so that every run gets one of its own")
+	case e.Exit == nil:
+		b.WriteString("; if it went to the background, tell it to stay in the foreground")
+	}
+	if e.Tail != "" {
+		b.WriteString("; the end of its log:\n" + indent(e.Tail))
+	} else {
+		b.WriteString("; it wrote nothing to its log")
+	}
+	return b.String()
+}
+
+// Start runs the program. The caller must Stop it, whatever else fails. An
+// address that is already served is refused: the load would go to a stranger.
+func Start(cfg Config) (*Process, error) {
+	if len(cfg.Args) == 0 {
+		return nil, errors.New("starting the router: no command")
+	}
+	if c, err := cfg.Address.Dial(context.Background()); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("starting the router: something already listens on %s", cfg.Address)
+	}
+	log, err := os.OpenFile(cfg.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("starting the router: %w", err)
+	}
+	cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, cfg.Env, log, log
+	cmd.SysProcAttr = processAttributes()
+	// A relative program is looked for in the working folder, as a shell would.
+	if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
+		cmd.Path = filepath.Join(cfg.Dir, cfg.Args[0])
+		cmd.Err = nil
+	}
+	p := &Process{cfg: cfg, cmd: cmd, log: log, started: time.Now(), done: make(chan struct{})}
+	if err := spawn(cmd, cfg.CPUs); err != nil {
+		log.Close()
+		return nil, fmt.Errorf("starting the router: %w%s", err, notFoundHint(err))
+	}
+	p.freezer = newFreezer(cmd.Process.Pid)
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func notFoundHint(err error) string {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return "; run names a program that is not installed, or that the build did not write"
+	}
+	return ""
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// ReadyIn is the time from start to ready, once WaitReady has returned.
+func (p *Process) ReadyIn() time.Duration { return p.readyIn }
+
+// Freezer names how Freeze works here: "cgroup v2", "cgroup v1" or "SIGSTOP".
+func (p *Process) Freezer() string { return p.freezer.name() }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Alive reports an error if the process has ended; when says at what time, for the message.
+func (p *Process) Alive(when string) error {
+	select {
+	case <-p.done:
+		return p.death(when)
+	default:
+		return nil
+	}
+}
+
+func (p *Process) death(when string) error {
+	return &DeathError{When: when, Exit: p.err, Log: p.cfg.Log, Tail: tail(p.cfg.Log, 10)}
+}
+
+// WaitReady polls until the router answers and is the one that answers.
+func (p *Process) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Ready.Within, errLate)
+	defer cancel()
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return p.cfg.Address.Dial(ctx) },
+			DisableKeepAlives: true, // a probe's connection must not live on into the load
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	last := errors.New("no answer yet")
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		// A probe of its own limit: a server that accepts and then hangs is asked again.
+		probe, stop := context.WithTimeout(ctx, 2*time.Second)
+		err := p.probe(probe, client)
+		stop()
+		if err == nil {
+			if err := p.Alive("just as it answered"); err != nil {
+				return err
+			}
+			if err := p.ownsAddress(); err != nil {
+				return err
+			}
+			p.readyIn = time.Since(p.started)
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-p.done:
+			return p.death("before it was ready")
+		case <-ctx.Done():
+			if context.Cause(ctx) != errLate {
+				return context.Cause(ctx)
+			}
+			msg := fmt.Sprintf("the router was not ready within %s: %v", p.cfg.Ready.Within, last)
+			if t := tail(p.cfg.Log, 10); t != "" {
+				msg += "; the end of its log:\n" + indent(t)
+			} else {
+				msg += "; it wrote nothing to its log"
+			}
+			return errors.New(msg)
+		case <-time.After(wait):
+		}
+	}
+}
+
+var errLate = errors.New("not ready in time")
+
+func (p *Process) probe(ctx context.Context, client *http.Client) error {
+	if p.cfg.Ready.Path == "" {
+		c, err := p.cfg.Address.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router"+p.cfg.Ready.Path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20)); err != nil {
+		return err
+	}
+	if res.StatusCode >= 400 {
+		return fmt.Errorf("GET %s answers %s", p.cfg.Ready.Path, res.Status)
+	}
+	return nil
+}
+
+// Freeze stops the process and all its children from running until Thaw.
+func (p *Process) Freeze() error {
+	if err := p.freezer.freeze(); err != nil && p.Alive("") == nil {
+		return fmt.Errorf("freezing the idle router: %w", err)
+	}
+	return nil
+}
+
+// Thaw lets it run again.
+func (p *Process) Thaw() error {
+	if err := p.freezer.thaw(); err != nil && p.Alive("") == nil {
+		return fmt.Errorf("thawing the router: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the process and everything it started: first politely, then with
+// KILL to its whole group. It returns when nothing of it runs any more. It may
+// be called twice and after a death.
+func (p *Process) Stop() {
+	p.stopOnce.Do(func() {
+		grace := p.cfg.Grace
+		if grace == 0 {
+			grace = 5 * time.Second
+		}
+		_ = p.freezer.thaw() // a frozen process cannot hear the signal
+		select {
+		case <-p.done:
+		default:
+			_ = syscall.Kill(p.PID(), p.cfg.Stop)
+			select {
+			case <-p.done:
+			case <-time.After(grace):
+			}
+		}
+		// The leader may be gone while its children live on.
+		p.freezer.kill()
+		<-p.done
+		p.freezer.close()
+		p.log.Close()
+		if p.cfg.Address.Network == "unix" {
+			_ = os.Remove(p.cfg.Address.Addr)
+		}
+	})
+}
+
+// tail returns the last n lines of a file, at most 4 KiB.
+func tail(path string, n int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 4096
+	if st, err := f.Stat(); err == nil && st.Size() > most {
+		_, _ = f.Seek(-most, io.SeekEnd)
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, most))
+	lines := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -1,0 +1,117 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"plumbline/plan"
+	"plumbline/record"
+	"plumbline/session/load"
+	"plumbline/session/router"
+	"plumbline/targets"
+)
+
+// launch is what it takes to start one arm.
+type launch struct {
+	arm     record.Arm
+	router  plan.Router
+	build   string // what its build wrote; empty: nothing was built
+	source  string // its checkout; empty: the plan's folder
+	targets string // folder of the target file
+}
+
+// machine is the real stage: this computer.
+type machine struct {
+	planDir  string
+	temp     string // short and private: a unix socket's path has room for some 100 bytes
+	launches []launch
+	load     record.Load
+	targets  []targets.Target
+}
+
+func (m *machine) start(arm int, ref record.RunRef, log string) (process, client, error) {
+	l := m.launches[arm]
+	number, _, _ := strings.Cut(ref.ID, "-")
+	dir := filepath.Join(m.temp, number)
+	// Open to all: a server started by root may drop its rights and still wants its folder.
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, nil, err
+	}
+	values := l.values(dir)
+	address := router.Address{Network: "unix", Addr: dir + ".sock"}
+	values["socket"] = address.Addr
+	if l.uses("{port}") {
+		port, err := freePort()
+		if err != nil {
+			return nil, nil, err
+		}
+		values["port"] = port
+		address = router.Address{Network: "tcp", Addr: net.JoinHostPort("127.0.0.1", port)}
+	}
+	args, env, err := l.expand(values)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := router.Start(router.Config{
+		Args: args, Env: env, Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address,
+		Ready: router.Ready{Path: l.router.Ready.HTTP, Within: l.router.Ready.Within},
+		Stop:  signalNumber(l.router.Stop),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c := load.New(load.Config{Dial: address.Dial, Protocol: m.load.Protocol, Workers: m.load.Workers, Targets: m.targets})
+	return p, c, nil
+}
+
+// values are the placeholders that do not change from run to run.
+func (l launch) values(dir string) map[string]string {
+	return map[string]string{"build": l.build, "source": l.source, "targets": l.targets, "arm": l.arm.Name, "dir": dir}
+}
+
+// expand fills in the placeholders of the command and its environment.
+func (l launch) expand(values map[string]string) (args, env []string, err error) {
+	for i, a := range l.router.Run {
+		v, err := plan.Expand(a, values)
+		if err != nil {
+			return nil, nil, fmt.Errorf("router.run[%d]: %w", i, err)
+		}
+		args = append(args, v)
+	}
+	env = os.Environ()
+	for _, name := range slices.Sorted(maps.Keys(l.router.Env)) {
+		v, err := plan.Expand(l.router.Env[name], values)
+		if err != nil {
+			return nil, nil, fmt.Errorf("router.env.%s: %w", name, err)
+		}
+		env = append(env, name+"="+v)
+	}
+	return args, env, nil
+}
+
+// uses tells whether a placeholder stands anywhere in the command or its environment.
+func (l launch) uses(placeholder string) bool {
+	all := append(slices.Collect(maps.Values(l.router.Env)), l.router.Run...)
+	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, placeholder) })
+}
+
+// freePort asks the kernel for a port that nobody listens on at the moment.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
+}
+
+func signalNumber(name string) syscall.Signal { return unix.SignalNum("SIG" + name) }
