@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"plumbline/record"
+)
+
+// check looks at what no single key can tell.
+func (d *decoder) check(p *Plan) {
+	switch {
+	case len(p.Router.Run) == 0:
+		d.failAt("router.run", `missing; say how to start the server, such as run: ["{build}/server", "--listen", "{socket}"]`)
+	case len(p.Kinds) == 0:
+		d.failAt("kinds", "missing; say what to send, such as kinds: {main: {targets: targets.http}}")
+	}
+	d.checkSchedule(p.Schedule)
+	for _, n := range p.CPUs.Load {
+		if slices.Contains(p.CPUs.Arms, n) {
+			d.failAt("cpus", "CPU %d is in both load and arms; the generator must not share one with what it measures", n)
+		}
+	}
+	for _, kind := range p.Kinds {
+		d.checkRouter(kind, "router", p.RouterFor(kind))
+		for _, arm := range p.Arms {
+			path := join("arms", arm.Name)
+			r := p.RouterFor(kind, arm.Name)
+			d.checkRouter(kind, path, r)
+			if arm.Ref != "" && r.Build == "" && !uses(r.texts()...)["source"] {
+				d.failAt(path+".ref", "changes nothing; add router.build, or use {source}, the folder of its sources")
+			}
+		}
+	}
+}
+
+// checkRouter looks at the router as one kind and arm have it. at is the part
+// of the plan to blame: an arm is looked at after the router itself is good.
+func (d *decoder) checkRouter(kind Kind, at string, r Router) {
+	if _, ok := d.lines[at+".run"]; ok {
+		at += ".run"
+	}
+	fromKind := uses(slices.Collect(maps.Values(kind.Env))...)
+	used := uses(r.texts()...)
+	switch {
+	case !used["socket"] && !used["port"]:
+		d.failAt(at, "names no address to listen on; several arms run at once, so put {socket} or {port} into run or env")
+	case used["socket"] && used["port"]:
+		if fromKind["socket"] || fromKind["port"] {
+			at = join("kinds", kind.Name) + ".env"
+		}
+		d.failAt(at, "uses both {socket} and {port}; keep one of them in run and env together")
+	case used["build"] && r.Build == "":
+		if fromKind["build"] {
+			at = join("kinds", kind.Name) + ".env"
+		}
+		d.failAt(at, "uses {build} without a build command; add build, or name the program by its path")
+	}
+}
+
+// texts are all that can hold placeholders.
+func (r Router) texts() []string {
+	return slices.AppendSeq(slices.Clone(r.Run), maps.Values(r.Env))
+}
+
+// minRounds is the least number of slices per arm and block: the order of the
+// arms is balanced within four.
+const minRounds = 4
+
+func (d *decoder) checkSchedule(s Schedule) {
+	if s.Mode != record.Sliced {
+		return
+	}
+	switch rounds := s.Block / s.Slice / 2; {
+	case s.Slice > s.Block:
+		d.failAt("schedule.slice", "a slice of %s is longer than a block of %s; make slice shorter or block longer", short(s.Slice), short(s.Block))
+	case rounds < minRounds:
+		d.failAt("schedule.block", "%s holds %d rounds of %s slices for two arms and %d are needed; make block longer or slice shorter",
+			short(s.Block), rounds, short(s.Slice), minRounds)
+	}
+}
+
+// short writes 2m and not 2m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

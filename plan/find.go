@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// minimal is the smallest useful plan; a test parses it.
+const minimal = `router:
+  build: go build -o "$OUT/server" ./cmd/server
+  run: ["{build}/server", "--listen", "{socket}"]
+kinds:
+  main: {targets: targets.http}
+`
+
+// Find returns the plan file of dir or of the nearest folder above it.
+func Find(dir string) (string, error) {
+	start, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("looking for a plan: %w", err)
+	}
+	names := []string{"plumbline.yaml", "plumbline.yml", "plumbline.json"}
+	for at := start; ; at = filepath.Dir(at) {
+		var found []string
+		for _, name := range names {
+			info, err := os.Stat(filepath.Join(at, name))
+			if err == nil && !info.IsDir() {
+				found = append(found, name)
+			}
+		}
+		switch {
+		case len(found) > 1:
+			return "", fmt.Errorf("%s has %s; keep one, or name the plan", at, strings.Join(found, " and "))
+		case len(found) == 1 && at == start:
+			return filepath.Join(dir, found[0]), nil // as short as it was asked for
+		case len(found) == 1:
+			return filepath.Join(at, found[0]), nil
+		case at == filepath.Dir(at):
+			return "", fmt.Errorf("no plan: looked for %s in %s and every folder above it; a minimal plumbline.yaml is\n\n%s", list(names), start, minimal)
+		}
+	}
+}

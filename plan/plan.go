@@ -1,0 +1,193 @@
+// Package plan owns plumbline.yaml: it turns strict YAML or JSON into a Plan
+// that nobody changes afterwards.
+//
+// Bad input never half-passes: an unknown key, a repeated key, a number
+// without its unit or a placeholder nobody fills is refused with file, line,
+// the key's path and what to do about it. The package looks whether target
+// files exist; it reads no other file, starts nothing and knows no git.
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"plumbline/record"
+)
+
+// Plan is a plan file after all its checks, with the defaults filled in.
+type Plan struct {
+	Path, Dir string // the plan file and its folder, both absolute
+	Source    []byte // the file's bytes
+
+	Router   Router
+	Arms     []Arm    // in file order
+	Kinds    []Kind   // in file order, at least one; the first is the default
+	Expect   []Expect // in file order
+	Load     Load
+	Warmup   Warmup
+	Schedule Schedule
+	Rules    record.Rules
+	CPUs     CPUs
+	Seed     uint64 // of all chance in the session
+}
+
+// Router says how the server under test is built, started and stopped. Run
+// and the values of Env hold placeholders for Expand.
+type Router struct {
+	Build string   // shell command; empty: nothing is built
+	Run   []string // program and arguments
+	Env   map[string]string
+	Ready Ready
+	Stop  string // signal without SIG: TERM, INT, QUIT, HUP, KILL, USR1 or USR2
+}
+
+// Ready says when a started router may get requests.
+type Ready struct {
+	HTTP   string        // path that answers with success; empty: a connection is accepted
+	Within time.Duration // above 0
+}
+
+// Arm is what the plan says about one arm, by the name it is asked for.
+type Arm struct {
+	Name   string
+	Ref    string // git revision it is built from; empty: the session decides
+	Router Overrides
+}
+
+// Overrides replace parts of the plan's router; a zero field replaces nothing.
+type Overrides struct {
+	Build string
+	Run   []string
+	Env   map[string]string // key by key
+	Ready *Ready            // whole: what the arm leaves out is already taken from the router's
+	Stop  string
+}
+
+// Kind is a request set with the environment that it needs.
+type Kind struct {
+	Name    string
+	Targets string // absolute path of a file that existed
+	Env     map[string]string
+}
+
+// Expect says which answers of a route count as good.
+type Expect struct {
+	Route   string // as record.RouteName writes it
+	Status  []int  // 100 to 599; empty: as in the preflight
+	BodyAny bool   // sizes of the arms may differ
+	Line    int    // in the plan file
+}
+
+// Load says how requests are offered: a closed loop, each worker sends when
+// its last answer has come.
+type Load struct {
+	Workers  int    // 1 to 10,000
+	Protocol string // h1 or h2c
+}
+
+// Warmup is what a run does before its first counted request; 0 leaves it out.
+type Warmup struct{ Idle, Load time.Duration }
+
+// Schedule says what is measured, and in what order.
+type Schedule struct {
+	Mode   record.Mode
+	Slice  time.Duration // sliced only: load on one arm at a time
+	Block  time.Duration // load per block, shared by its arms
+	Blocks int           // 1 to 10,000
+	Freeze bool          // sliced only: idle arms are frozen
+}
+
+// CPUs pins the generator and the arms; an empty list leaves it to the session.
+type CPUs struct{ Load, Arms []int }
+
+// maxSize is far beyond any plan and keeps hostile YAML from taking minutes.
+const maxSize = 64 << 10
+
+// Read reads and checks a plan file.
+func Read(path string) (*Plan, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse is Read for bytes at hand. Paths in the plan are relative to the
+// folder of path, and errors name path as it is given. A name that ends in
+// .json, or content that is JSON as a whole, is read as JSON.
+func Parse(path string, data []byte) (*Plan, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	root, err := parseTree(path, data)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{file: path, lines: map[string]int{}}
+	p := &Plan{Path: abs, Dir: filepath.Dir(abs), Source: bytes.Clone(data)}
+	d.plan(p, root)
+	if d.err == nil {
+		d.check(p)
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return p, nil
+}
+
+// Kind returns the kind with that name; an empty name is the first one.
+func (p *Plan) Kind(name string) (Kind, error) {
+	if name == "" {
+		return p.Kinds[0], nil
+	}
+	var names []string
+	for _, k := range p.Kinds {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return Kind{}, errors.New("no kind " + quote(name) + " in " + p.Path + ";" + didYouMean(name, names) + " its kinds are " + list(names))
+}
+
+// RouterFor is the plan's router as kind and one arm have it: the router, then
+// the kind's environment, then the overrides of the first of names that the
+// plan has among its arms. Environments merge key by key, the rest replaces.
+func (p *Plan) RouterFor(kind Kind, names ...string) Router {
+	r := p.Router.with(Overrides{Env: kind.Env})
+	for _, name := range names {
+		if i := slices.IndexFunc(p.Arms, func(a Arm) bool { return a.Name == name }); i >= 0 {
+			return r.with(p.Arms[i].Router)
+		}
+	}
+	return r
+}
+
+// with returns a copy of r that shares nothing with it.
+func (r Router) with(o Overrides) Router {
+	env := map[string]string{}
+	maps.Copy(env, r.Env)
+	maps.Copy(env, o.Env)
+	r.Env = env
+	if o.Build != "" {
+		r.Build = o.Build
+	}
+	if o.Run != nil {
+		r.Run = o.Run
+	}
+	r.Run = slices.Clone(r.Run)
+	if o.Ready != nil {
+		r.Ready = *o.Ready
+	}
+	if o.Stop != "" {
+		r.Stop = o.Stop
+	}
+	return r
+}

@@ -1,0 +1,283 @@
+package plan
+
+import (
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plumbline/record"
+)
+
+// plan reads the whole file, section by section, over the defaults.
+func (d *decoder) plan(p *Plan, root *node) {
+	ready := Ready{Within: 30 * time.Second}
+	p.Router = Router{Env: map[string]string{}, Ready: ready, Stop: "TERM"}
+	p.Load = Load{Workers: 1, Protocol: "h1"}
+	p.Warmup = Warmup{Load: 2 * time.Second}
+	p.Schedule = Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Freeze: true}
+	p.Rules = record.DefaultRules()
+	p.Seed = 1
+
+	var arms *value // read last, because they build on the router, which may stand below
+	d.keys(value{root, "", root.line},
+		field{"router", func(v value) {
+			var o Overrides
+			d.keys(v, d.overrides(&o, ready)...)
+			p.Router = p.Router.with(o)
+		}},
+		field{"arms", func(v value) { arms = &v }},
+		field{"kinds", func(v value) {
+			d.each(v, func(name string, v value) { p.Kinds = append(p.Kinds, d.kind(name, p.Dir, v)) })
+		}},
+		field{"expect", func(v value) { p.Expect = d.expect(v) }},
+		field{"load", func(v value) { d.load(&p.Load, v) }},
+		field{"warmup", func(v value) {
+			d.keys(v,
+				field{"idle", func(v value) { p.Warmup.Idle = d.duration(v, true) }},
+				field{"load", func(v value) { p.Warmup.Load = d.duration(v, true) }},
+			)
+		}},
+		field{"schedule", func(v value) { d.schedule(&p.Schedule, v) }},
+		field{"gates", func(v value) { d.gates(p.Rules, v) }},
+		field{"cpus", func(v value) {
+			d.keys(v,
+				field{"load", func(v value) { p.CPUs.Load = d.cpus(v) }},
+				field{"arms", func(v value) { p.CPUs.Arms = d.cpus(v) }},
+			)
+		}},
+		field{"seed", func(v value) { p.Seed = d.whole(v, 0, math.MaxUint64) }},
+	)
+	if arms != nil {
+		d.each(*arms, func(name string, v value) {
+			arm := Arm{Name: name}
+			ref := field{"ref", func(v value) { arm.Ref = d.text(v) }}
+			d.keys(v, append([]field{ref}, d.overrides(&arm.Router, p.Router.Ready)...)...)
+			p.Arms = append(p.Arms, arm)
+		})
+	}
+}
+
+// overrides are the keys that the router and its arms share. ready is what a
+// partial ready: starts from.
+func (d *decoder) overrides(o *Overrides, ready Ready) []field {
+	return []field{
+		{"build", func(v value) { o.Build = d.text(v) }},
+		{"run", func(v value) {
+			d.elements(v, `["{build}/server", "--listen", "{socket}"]`, func(v value) { o.Run = append(o.Run, d.template(v)) })
+			if len(o.Run) > 0 && strings.TrimSpace(o.Run[0]) == "" {
+				d.fail(v, "its first element, the program, is empty; write its path or name")
+			}
+		}},
+		{"env", func(v value) { o.Env = d.env(v) }},
+		{"ready", func(v value) { o.Ready = d.ready(v, ready) }},
+		{"stop", func(v value) {
+			if name, ok := strings.CutPrefix(v.text, "SIG"); ok {
+				d.fail(v, "signals are written without SIG; say %s", name)
+			}
+			o.Stop = d.choice(v, "TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2")
+		}},
+	}
+}
+
+func (d *decoder) ready(v value, r Ready) *Ready {
+	var http, tcp bool
+	d.keys(v,
+		field{"http", func(v value) {
+			http, r.HTTP = true, d.text(v)
+			if _, err := url.ParseRequestURI(r.HTTP); err != nil || r.HTTP[0] != '/' {
+				d.fail(v, "%s is no path; write one such as /health", quote(r.HTTP))
+			}
+		}},
+		field{"tcp", func(v value) {
+			tcp, r.HTTP = true, ""
+			if !d.yes(v) {
+				d.fail(v, "wants true; an accepted connection is the least that ready can mean")
+			}
+		}},
+		field{"within", func(v value) { r.Within = d.duration(v, false) }},
+	)
+	if http && tcp {
+		d.fail(v, "has both http and tcp; keep one, http says more")
+	}
+	return &r
+}
+
+func (d *decoder) env(v value) map[string]string {
+	env := map[string]string{}
+	d.each(v, func(name string, v value) {
+		if strings.Contains(name, "=") {
+			d.fail(v, "no environment variable can have = in its name; write NAME: value")
+		}
+		env[name] = d.template(v)
+	})
+	return env
+}
+
+// template is text with placeholders that will have a value.
+func (d *decoder) template(v value) string {
+	s := d.anyText(v)
+	if err := checkPlaceholders(s); err != nil {
+		d.fail(v, "%w", err)
+	}
+	return s
+}
+
+func (d *decoder) kind(name, dir string, v value) Kind {
+	k := Kind{Name: name}
+	d.keys(v,
+		field{"targets", func(v value) {
+			if k.Targets = d.text(v); !filepath.IsAbs(k.Targets) {
+				k.Targets = filepath.Join(dir, k.Targets)
+			}
+			info, err := os.Stat(k.Targets)
+			switch {
+			case err != nil:
+				d.fail(v, "%w; the path is relative to the plan's folder", err)
+			case info.IsDir():
+				d.fail(v, "%s is a folder; name a target file", k.Targets)
+			}
+		}},
+		field{"env", func(v value) { k.Env = d.env(v) }},
+	)
+	if k.Targets == "" {
+		d.fail(v, "has no targets; name a file, such as targets: targets.http")
+	}
+	return k
+}
+
+func (d *decoder) expect(v value) []Expect {
+	var out []Expect
+	d.each(v, func(key string, v value) {
+		method, path, _ := strings.Cut(key, " ")
+		_, err := url.ParseRequestURI(path)
+		if err != nil || method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" ||
+			path[0] != '/' || strings.ContainsAny(path, " #") {
+			d.fail(v, "is no route; write METHOD /path?query as in the target file, such as GET /users")
+			return
+		}
+		e := Expect{Route: record.RouteName(method, path), Line: v.line}
+		d.keys(v,
+			field{"status", func(v value) {
+				status := func(v value) { e.Status = append(e.Status, int(d.whole(v, 100, 599))) }
+				if v.shape == number {
+					status(v)
+				} else {
+					d.elements(v, "401 or [200, 401]", status)
+				}
+			}},
+			field{"body", func(v value) { e.BodyAny = d.choice(v, "any") == "any" }},
+		)
+		if len(v.pairs) == 0 {
+			d.fail(v, "expects nothing; write status: [401] or body: any")
+		}
+		if i := slices.IndexFunc(out, func(o Expect) bool { return o.Route == e.Route }); i >= 0 {
+			d.fail(v, "is the same route as in line %d; put both into one", out[i].Line)
+		}
+		out = append(out, e)
+	})
+	return out
+}
+
+func (d *decoder) load(l *Load, v value) {
+	d.keys(v,
+		field{"rate", func(v value) {
+			if v.shape != number || v.text != "0" {
+				d.fail(v, "wants 0, not %s; this version offers a closed loop only", v.describe())
+			}
+		}},
+		field{"workers", func(v value) { l.Workers = int(d.whole(v, 1, 10_000)) }},
+		field{"protocol", func(v value) { l.Protocol = d.choice(v, "h1", "h2c") }},
+	)
+}
+
+func (d *decoder) schedule(s *Schedule, v value) {
+	d.keys(v,
+		field{"mode", func(v value) {
+			s.Mode = record.Mode(d.choice(v, string(record.Sliced), string(record.Interleaved), string(record.Sequential)))
+		}},
+		field{"slice", func(v value) { s.Slice = d.duration(v, false) }},
+		field{"block", func(v value) { s.Block = d.duration(v, false) }},
+		field{"blocks", func(v value) { s.Blocks = int(d.whole(v, 1, 10_000)) }},
+		field{"freeze", func(v value) { s.Freeze = d.yes(v) }},
+	)
+}
+
+func (d *decoder) gates(rules record.Rules, v value) {
+	var fields []field
+	for _, metric := range record.Metrics {
+		fields = append(fields, field{string(metric), func(v value) {
+			rule := rules.Metrics[metric]
+			d.keys(v,
+				field{"zone", func(v value) { rule.Zone = d.zone(v, metric == record.ErrorRate) }},
+				field{"watch", func(v value) { rule.Watch = d.yes(v) }},
+			)
+			rules.Metrics[metric] = rule
+		}})
+	}
+	d.keys(v, fields...)
+}
+
+// zone reads 5% as 0.05. For a rate, 0.1 points are 0.1%: a difference.
+func (d *decoder) zone(v value, isRate bool) float64 {
+	example := "5%"
+	if isRate {
+		example = "0.1 points"
+	}
+	digits, ok := strings.CutSuffix(v.text, "%")
+	if !ok && isRate {
+		digits, ok = strings.CutSuffix(v.text, "points")
+	}
+	digits = strings.TrimRight(digits, " ")
+	before, after, dot := strings.Cut(digits, ".")
+	ok = ok && v.shape == text && isWhole(before) && (!dot || after != "" && strings.Trim(after, "0123456789") == "")
+	if !ok {
+		d.fail(v, "wants a zone such as %s, not %s", example, v.describe())
+		return 0
+	}
+	zone, err := strconv.ParseFloat(digits+"e-2", 64) // 5/100 rounded once
+	if err != nil || zone <= 0 || zone >= 1 {
+		d.fail(v, "%s is outside of what can be judged; write more than 0%% and less than 100%%, such as %s", v.text, example)
+	}
+	return zone
+}
+
+// cpus reads 0, [0, 1] or "0-3,5". Numbers end where a Linux CPU set does.
+func (d *decoder) cpus(v value) []int {
+	const last = 1023
+	var out []int
+	add := func(v value, n int) {
+		if slices.Contains(out, n) {
+			d.fail(v, "names CPU %d twice; once is enough", n)
+		}
+		out = append(out, n)
+	}
+	switch v.shape {
+	case number:
+		add(v, int(d.whole(v, 0, last)))
+	case text:
+		for part := range strings.SplitSeq(v.text, ",") {
+			low, high, ranged := strings.Cut(strings.TrimSpace(part), "-")
+			if !ranged {
+				high = low
+			}
+			from, err := strconv.Atoi(low)
+			to, err2 := strconv.Atoi(high)
+			if err != nil || err2 != nil || !isWhole(low) || !isWhole(high) || from > to || to > last {
+				d.fail(v, `%s is no list of CPUs from 0 to %d; write 0, [0, 1] or "0-3,5"`, quote(v.text), last)
+				return nil
+			}
+			for n := from; n <= to; n++ {
+				add(v, n)
+			}
+		}
+	default:
+		d.elements(v, `0, [0, 1] or "0-3,5"`, func(v value) { add(v, int(d.whole(v, 0, last))) })
+	}
+	slices.Sort(out)
+	return out
+}
