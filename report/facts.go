@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plumbline/gates"
+	"plumbline/record"
+)
+
+// scheduleLine and hostLine say in a line how and where it was measured.
+func scheduleLine(s *record.Session, v *gates.Verdict) string {
+	c := s.Schedule
+	parts := []string{fmt.Sprintf("%s, %s of %s of load", c.Mode, count(v.Planned, "block"), seconds(c.BlockS))}
+	if v.Blocks != v.Planned {
+		parts[0] += fmt.Sprintf(" (%d judged)", v.Blocks)
+	}
+	if c.Mode == record.Sliced {
+		parts = append(parts, "slices of "+seconds(c.SliceS))
+		if c.Freeze {
+			parts = append(parts, "idle arms frozen")
+		}
+	}
+	if s.Load.Workers > 0 {
+		parts = append(parts, count(s.Load.Workers, "worker"))
+	}
+	if s.Load.Protocol != "" {
+		parts = append(parts, s.Load.Protocol)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hostLine(s *record.Session) string {
+	h := s.Host
+	parts := []string{h.Hostname, strings.TrimSpace(h.OS + " " + h.Kernel), h.CPU}
+	if h.CPUs > 0 {
+		parts = append(parts, count(h.CPUs, "CPU"))
+	}
+	if len(s.Load.CPUs) > 0 || len(s.Load.ArmCPUs) > 0 {
+		parts = append(parts, fmt.Sprintf("load on CPU %s, arms on CPU %s", numbers(s.Load.CPUs), numbers(s.Load.ArmCPUs)))
+	}
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	if len(parts) == 0 {
+		return "not recorded"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// build says what an arm was made from: a commit, else the hash of what was started.
+func build(a record.Arm) string {
+	const digits = 12
+	text := ""
+	switch {
+	case a.Commit != "":
+		text = a.Commit[:min(digits, len(a.Commit))]
+	case a.BinarySHA256 != "":
+		text = "binary " + a.BinarySHA256[:min(digits, len(a.BinarySHA256))]
+	}
+	if a.Dirty {
+		text = strings.TrimSpace(text + " with uncommitted changes")
+	}
+	return text
+}
+
+// command is what was typed, quoted for a shell.
+func command(s *record.Session) string {
+	args := s.Command
+	if len(args) == 0 {
+		return ""
+	}
+	if filepath.Base(args[0]) == "plumbline" {
+		args = args[1:]
+	}
+	out := []string{"plumbline"}
+	for _, a := range args {
+		special := func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+		}
+		if a == "" || strings.ContainsFunc(a, special) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		out = append(out, a)
+	}
+	return strings.Join(out, " ")
+}
+
+// seconds: "10 s", "200 ms", "2 µs".
+func seconds(x record.Seconds) string {
+	scale, name := 1.0, "s"
+	switch {
+	case x > 0 && x < 1e-3:
+		scale, name = 1e6, "µs"
+	case x > 0 && x < 1:
+		scale, name = 1e3, "ms"
+	}
+	return strconv.FormatFloat(math.Round(float64(x)*scale*1e3)/1e3, 'f', -1, 64) + " " + name
+}
+
+func numbers(xs []int) string {
+	if len(xs) == 0 {
+		return "any"
+	}
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(xs)), ","), "[]")
+}
+
+// stateLine says how a session ended that did not end by itself.
+func stateLine(s *record.Session) string {
+	if s.State == record.Complete || s.State == "" {
+		return ""
+	}
+	if s.Reason == "" {
+		return string(s.State)
+	}
+	return string(s.State) + ": " + s.Reason
+}

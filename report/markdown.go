@@ -1,0 +1,164 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"plumbline/gates"
+	"plumbline/record"
+)
+
+// Markdown writes the report in GitHub's flavour, for a pull request or a job
+// summary: the sentence and the P50 table in sight, the rest folded, except
+// where a regression is inside. It fails only if w does.
+func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
+	p := &markdownPage{}
+	p.line("**%s**", strings.TrimSpace(headline(s, v, voice{code, prose})))
+	p.line("")
+	if reasons := moreReasons(s, v); len(reasons) > 0 {
+		for _, r := range reasons {
+			p.line("- %s", prose(r))
+		}
+		p.line("")
+	}
+	p.about(s, v)
+	if len(v.Comparisons) == 0 {
+		p.line("No row could be judged.")
+		p.line("")
+	}
+	for i, base := range baselines(s, v) {
+		for _, t := range tables(s, v, base) {
+			if i == 0 && t.title == title(record.LatencyP50) {
+				p.line("%s in %s: %s (%s)", t.title, t.unit, t.counts, t.about)
+				p.line("")
+				p.table(t)
+				continue
+			}
+			title := t.title
+			if i > 0 {
+				title = "Also against " + codeHTML(labelOf(s, base)) + " (watched): " + t.title
+			}
+			p.fold(fmt.Sprintf("%s in %s: %s (%s)", title, t.unit, t.counts, t.about), t.worst == gates.RowRegression)
+			p.table(t)
+			p.unfold()
+		}
+	}
+	p.lists(s, v)
+	p.reproduce(s)
+	p.line("%s", exitLine(v))
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+type markdownPage struct{ b strings.Builder }
+
+func (p *markdownPage) line(format string, args ...any) {
+	fmt.Fprintf(&p.b, format, args...)
+	p.b.WriteByte('\n')
+}
+
+// fold starts a part that is closed until clicked. The summary is HTML: no
+// Markdown is read in it. The blank line ends the HTML.
+func (p *markdownPage) fold(summary string, open bool) {
+	state := ""
+	if open {
+		state = " open"
+	}
+	p.line("<details%s><summary>%s</summary>", state, summary)
+	p.line("")
+}
+
+func (p *markdownPage) unfold() {
+	p.line("</details>")
+	p.line("")
+}
+
+func (p *markdownPage) about(s *record.Session, v *gates.Verdict) {
+	var arms []string
+	for _, a := range s.Arms {
+		text := prose(string(a.Role)) + " " + code(labelOf(s, a.Name))
+		if b := build(a); b != "" {
+			text += " (" + prose(b) + ")"
+		}
+		arms = append(arms, text)
+	}
+	if len(arms) > 0 {
+		p.line("%s  ", strings.Join(arms, " · "))
+	}
+	p.line("%s  ", prose(scheduleLine(s, v)))
+	p.line("%s", prose(hostLine(s)))
+	if state := stateLine(s); state != "" {
+		p.line("  \nsession %s", prose(state))
+	}
+	p.line("")
+}
+
+// table has one row per route; no cell can hold a pipe or a line break.
+func (p *markdownPage) table(t table) {
+	at, rule := "", ""
+	if t.at {
+		at, rule = " at |", " ---: |"
+	}
+	p.line("| route | %s | %s |%s effect | interval | verdict |", code(t.heads[0]), code(t.heads[1]), at)
+	p.line("| :--- | ---: | ---: |%s ---: | ---: | :--- |", rule)
+	for _, r := range t.rows {
+		if t.at {
+			at = " " + r.at + " |"
+		}
+		verdict := r.verdict
+		if !r.fine {
+			verdict = "**" + verdict + "**"
+		}
+		if len(r.notes) > 0 {
+			verdict += " <sup>" + numbers(r.notes) + "</sup>"
+		}
+		p.line("| %s | %s | %s |%s %s | %s | %s |", code(r.route), r.values[0], r.values[1], at, r.effect, r.interval, verdict)
+	}
+	p.line("")
+	for i, note := range t.notes {
+		end := "  " // a line break, but not after the last
+		if i == len(t.notes)-1 {
+			end = "\n"
+		}
+		p.line("<sup>%d</sup> %s%s", i+1, prose(note), end)
+	}
+}
+
+func (p *markdownPage) lists(s *record.Session, v *gates.Verdict) {
+	if len(v.SetAside) > 0 {
+		p.fold(fmt.Sprintf("Set aside: %d", len(v.SetAside)), false)
+		for _, a := range v.SetAside {
+			what := setAsideWhat(a)
+			for i, name := range what {
+				what[i] = code(name)
+			}
+			p.line("- %s: %s", strings.Join(what, " "), prose(a.Reason))
+		}
+		p.line("")
+		p.unfold()
+	}
+	if len(s.Warnings) > 0 {
+		p.line("Warnings:")
+		p.line("")
+		for _, w := range s.Warnings {
+			p.line("- %s", prose(w))
+		}
+		p.line("")
+	}
+}
+
+func (p *markdownPage) reproduce(s *record.Session) {
+	p.fold(fmt.Sprintf("How to reproduce (seed %d), and what the words mean", s.Seed), false)
+	if c := command(s); c != "" {
+		p.line("```sh")
+		p.line("%s", clean(c)) // one line that starts with "plumbline" cannot end the fence
+		p.line("```")
+		p.line("")
+	}
+	for _, l := range legend() {
+		p.line("%s", l)
+		p.line("")
+	}
+	p.unfold()
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"plumbline/gates"
+	"plumbline/record"
+)
+
+// Options are what the place of the output can show.
+type Options struct {
+	Color bool // ANSI colours, beside the words, never instead of them
+	Width int  // columns of the terminal; 0: no limit, as for a pipe
+}
+
+// Text writes the report for a terminal or a log. It fails only if w does.
+func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
+	p := &textPage{o: o}
+	p.line("%s", p.headline(s, v))
+	for _, r := range moreReasons(s, v) {
+		p.line("  - %s", clean(r))
+	}
+	p.line("")
+	p.about(s, v)
+
+	all := baselines(s, v)
+	if len(v.Comparisons) == 0 {
+		p.line("")
+		p.line("No row could be judged.")
+	}
+	for i, base := range all {
+		ts := tables(s, v, base)
+		if i > 0 && len(ts) > 0 {
+			p.line("")
+			p.line("Also against %s (watched)", clean(labelOf(s, base)))
+		}
+		for _, t := range ts {
+			p.table(t)
+		}
+	}
+	p.lists(s, v)
+	p.line("")
+	p.line("How to reproduce: seed %d", s.Seed)
+	if c := command(s); c != "" {
+		p.line("  %s", clean(c))
+	}
+	p.line("")
+	for _, l := range legend() {
+		p.line("%s", l)
+	}
+	p.line("%s", exitLine(v))
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+type textPage struct {
+	b strings.Builder
+	o Options
+}
+
+func (p *textPage) line(format string, args ...any) {
+	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	p.b.WriteByte('\n')
+}
+
+func (p *textPage) headline(s *record.Session, v *gates.Verdict) string {
+	color := map[gates.Outcome]string{gates.Pass: green, gates.Inconclusive: yellow}[v.Verdict]
+	if color == "" {
+		color = red
+	}
+	name := clean
+	if p.o.Width > 0 {
+		name = func(s string) string { return shorten(clean(s), p.o.Width/2) }
+	}
+	word, rest, _ := strings.Cut(headline(s, v, voice{name, clean}), ":")
+	return p.paint(color, word) + ":" + rest
+}
+
+// about says who was compared, how and where.
+func (p *textPage) about(s *record.Session, v *gates.Verdict) {
+	wide := 0
+	for _, a := range s.Arms {
+		wide = max(wide, columns(clean(labelOf(s, a.Name))))
+	}
+	bases := baselines(s, v)
+	for _, a := range s.Arms {
+		made := ""
+		if b := build(a); b != "" {
+			made = clean(b)
+		}
+		if len(bases) > 1 && a.Name == bases[0] {
+			made += " (decides)"
+		} else if slices.Contains(bases, a.Name) && a.Name != bases[0] {
+			made += " (watched)"
+		}
+		p.line("  %-10s %s  %s", clean(string(a.Role)), pad(clean(labelOf(s, a.Name)), wide, false), made)
+	}
+	p.line("  %-10s %s", "schedule", clean(scheduleLine(s, v)))
+	p.line("  %-10s %s", "host", clean(hostLine(s)))
+	if state := stateLine(s); state != "" {
+		p.line("  %-10s %s", "session", clean(state))
+	}
+}
+
+// table lays one table out, a line per row. A route too long for the terminal
+// loses its middle; nothing else is cut.
+func (p *textPage) table(t table) {
+	p.line("")
+	p.line("%s in %s: %s (%s)", t.title, t.unit, t.counts, t.about)
+	lines := [][]string{{"route", p.headText(t.heads[0]), p.headText(t.heads[1]), "at", "effect", "interval", "verdict"}}
+	for _, r := range t.rows {
+		lines = append(lines, []string{clean(r.route), r.values[0], r.values[1], r.at, r.effect, r.interval, r.verdict + marks(r.notes)})
+	}
+	const at, verdict = 3, 6
+	if !t.at {
+		for i, l := range lines {
+			lines[i] = slices.Delete(l, at, at+1)
+		}
+	}
+	last := len(lines[0]) - 1
+	wide := make([]int, last+1)
+	total := 0
+	for i := range wide {
+		for _, l := range lines {
+			wide[i] = max(wide[i], columns(l[i]))
+		}
+		total += 2 + wide[i] // the indent, then the gap between columns
+	}
+	const shortest = 16
+	if over := total - p.o.Width; p.o.Width > 0 && over > 0 {
+		wide[0] = min(wide[0], max(shortest, wide[0]-over))
+	}
+	for n, l := range lines {
+		var b strings.Builder
+		for i, cell := range l {
+			text := pad(shorten(cell, wide[i]), wide[i], i > 0 && i < last)
+			if i == last && n > 0 {
+				text = p.paint(colorOf(t.rows[n-1]), strings.TrimRight(text, " "))
+			}
+			b.WriteString("  " + text)
+		}
+		p.line("%s", b.String())
+	}
+	for i, note := range t.notes {
+		p.line("  [%d] %s", i+1, clean(note))
+	}
+}
+
+// headText is an arm's label as the head of a column of numbers.
+func (p *textPage) headText(label string) string {
+	const longest = 20
+	if p.o.Width == 0 {
+		return clean(label)
+	}
+	return shorten(clean(label), longest)
+}
+
+// lists are what was set aside and what the session warned of.
+func (p *textPage) lists(s *record.Session, v *gates.Verdict) {
+	if len(v.SetAside) > 0 {
+		p.line("")
+		p.line("Set aside:")
+	}
+	for _, a := range v.SetAside {
+		p.line("  - %s: %s", strings.Join(cleanAll(setAsideWhat(a)), " "), clean(a.Reason))
+	}
+	if len(s.Warnings) > 0 {
+		p.line("")
+		p.line("Warnings:")
+	}
+	for _, w := range s.Warnings {
+		p.line("  - %s", clean(w))
+	}
+}
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	reset  = "\x1b[0m"
+)
+
+func (p *textPage) paint(color, text string) string {
+	if !p.o.Color {
+		return text
+	}
+	return color + text + reset
+}
+
+func colorOf(r row) string {
+	switch {
+	case r.kind == gates.RowRegression:
+		return red
+	case r.fine:
+		return green
+	}
+	return yellow
+}
+
+func pad(s string, wide int, right bool) string {
+	space := strings.Repeat(" ", max(0, wide-columns(s)))
+	if right {
+		return space + s
+	}
+	return s + space
+}
+
+func marks(notes []int) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return " [" + numbers(notes) + "]"
+}
