@@ -79,8 +79,8 @@ func Open(dir string) (*Session, error) {
 	}
 	for _, ref := range s.Order {
 		switch r, err := s.ReadRun(ref.ID); {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // the session ended before this run
+		case errors.Is(err, ErrNoRun):
+			continue // the session ended before it
 		case err != nil:
 			return nil, err
 		default:

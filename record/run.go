@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,12 +112,18 @@ func (w *RunWriter) closeFiles() error {
 	return errors.Join(errs...)
 }
 
+// ErrNoRun says that a planned run was never begun.
+var ErrNoRun = errors.New("the run was never begun")
+
 // ReadRun reads one run of the session. A run that is not complete is read as
 // far as it goes; a complete one must be whole.
 func (s *Session) ReadRun(id string) (*Run, error) {
 	dir := filepath.Join(s.Dir, runsDir, id)
 	path := filepath.Join(dir, runFile)
 	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoRun
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a run: %w", err)
 	}

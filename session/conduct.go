@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -145,7 +144,7 @@ func (c *conductor) groups(ctx context.Context, all []group) error {
 			switch r, err2 := c.session.ReadRun(ref.ID); {
 			case err2 == nil:
 				c.session.Runs = append(c.session.Runs, r)
-			case !errors.Is(err2, fs.ErrNotExist): // it was begun
+			case !errors.Is(err2, record.ErrNoRun):
 				err = errors.Join(err, err2)
 			}
 		}

@@ -4,51 +4,69 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// newFreezer puts the process into a cgroup (v2) of its own where the user
-// may create one, for a cgroup also holds descendants that left the process
-// group; else it works by signals. The v1 freezer is not used: a process
-// frozen by it cannot even be killed, so a killed plumbline would leave it.
-func newFreezer(pid int) freezer {
-	if c, err := newCgroup(pid); err == nil {
-		return c
+// startFrozen starts cmd so that it can be frozen: in a cgroup (v2) of its own
+// where the user may create one, for that also holds descendants that left the
+// process group; else by signals. The v1 freezer is not used: what it has
+// frozen cannot even be killed, so a killed plumbline would leave it behind.
+//
+// The process is born in its cgroup: moved later, it could have forked before.
+func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error) {
+	if c, err := newCgroup(); err == nil {
+		cmd := newCmd()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.folder.Fd())
+		err := spawn(cmd, cpus)
+		if err == nil {
+			c.group = cmd.Process.Pid
+			return cmd, c, nil
+		}
+		c.close()
 	}
-	return signals{group: pid}
+	cmd := newCmd()
+	if err := spawn(cmd, cpus); err != nil {
+		return nil, nil, err
+	}
+	return cmd, signals{group: cmd.Process.Pid}, nil
 }
 
 // cgroup is a folder of the unified hierarchy that holds one router.
 type cgroup struct {
-	signals // the group is killed as well: what was forked before the move is only there
-	dir     string
+	signals
+	folder *os.File
 }
 
 const cgroupPrefix = "plumbline-"
 
-func newCgroup(pid int) (*cgroup, error) {
+// cgroups numbers those of this process.
+var cgroups atomic.Int64
+
+func newCgroup() (*cgroup, error) {
 	parent, err := ownCgroup()
 	if err != nil {
 		return nil, err
 	}
 	removeStale(parent)
-	dir := filepath.Join(parent, fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), pid))
+	dir := filepath.Join(parent, fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), cgroups.Add(1)))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	c := &cgroup{signals: signals{group: pid}, dir: dir}
-	if _, err = os.Stat(filepath.Join(dir, "cgroup.freeze")); err == nil {
-		err = c.adopt()
+	c := &cgroup{}
+	if c.folder, err = os.Open(dir); err == nil {
+		if _, err = os.Stat(filepath.Join(dir, "cgroup.freeze")); err == nil {
+			return c, nil
+		}
+		c.folder.Close()
 	}
-	if err != nil {
-		_ = os.Remove(dir)
-		return nil, err
-	}
-	return c, nil
+	_ = os.Remove(dir)
+	return nil, err
 }
 
 // ownCgroup is the folder of the cgroup (v2) that this process is in.
@@ -87,22 +105,6 @@ func removeStale(parent string) {
 	}
 }
 
-// adopt moves every process of the router's group into the cgroup: those
-// that were forked before the first move are still outside.
-func (c *cgroup) adopt() error {
-	pids, err := groupMembers(c.group)
-	if err != nil {
-		return err
-	}
-	for _, pid := range pids {
-		err := os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
-		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *cgroup) name() string { return "cgroup v2" }
 
 func (c *cgroup) freeze() error { return c.set("1") }
@@ -110,11 +112,11 @@ func (c *cgroup) thaw() error   { return c.set("0") }
 
 // set writes the wanted state and waits until the kernel says it is reached.
 func (c *cgroup) set(state string) error {
-	if err := os.WriteFile(filepath.Join(c.dir, "cgroup.freeze"), []byte(state), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(c.folder.Name(), "cgroup.freeze"), []byte(state), 0o644); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Microsecond) {
-		events, err := os.ReadFile(filepath.Join(c.dir, "cgroup.events"))
+		events, err := os.ReadFile(filepath.Join(c.folder.Name(), "cgroup.events"))
 		if err != nil {
 			return err
 		}
@@ -128,7 +130,7 @@ func (c *cgroup) set(state string) error {
 }
 
 func (c *cgroup) pids() []int {
-	b, _ := os.ReadFile(filepath.Join(c.dir, "cgroup.procs"))
+	b, _ := os.ReadFile(filepath.Join(c.folder.Name(), "cgroup.procs"))
 	var pids []int
 	for _, f := range strings.Fields(string(b)) {
 		if pid, err := strconv.Atoi(f); err == nil && pid > 0 {
@@ -154,8 +156,9 @@ func (c *cgroup) kill() {
 
 // close removes the cgroup; the kernel refuses for a moment after its last process has ended.
 func (c *cgroup) close() {
+	c.folder.Close()
 	for range 100 {
-		if err := os.Remove(c.dir); err == nil || errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(c.folder.Name()); err == nil || errors.Is(err, os.ErrNotExist) {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -163,27 +166,52 @@ func (c *cgroup) close() {
 }
 
 // groupMembers lists the live processes of a process group.
-func groupMembers(group int) ([]int, error) {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil, err
-	}
+func groupMembers(group int) []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var pids []int
 	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// The name in brackets may hold anything, so fields count from the last bracket.
-		_, rest, ok := strings.Cut(string(b[max(0, strings.LastIndexByte(string(b), ')')):]), ") ")
-		f := strings.Fields(rest)
-		if !ok || len(f) < 3 || f[0] == "Z" {
-			continue
-		}
-		if g, _ := strconv.Atoi(f[2]); g == group {
+		state, g := readStat(path)
+		if g == group && state != "Z" {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}
 	}
-	return pids, nil
+	return pids
+}
+
+// readStat returns the state and the process group in a stat file of /proc.
+// Empty: the process has ended.
+func readStat(path string) (state string, group int) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", 0
+	}
+	// The name in brackets may hold anything, so fields count from the last bracket.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 3 {
+		return "", 0
+	}
+	group, _ = strconv.Atoi(f[2])
+	return f[0], group
+}
+
+// waitStopped waits until every thread of a process has taken its SIGSTOP:
+// sending it returns while they may still run.
+func waitStopped(pid int) error {
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Microsecond) {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		stopped := true
+		for _, path := range threads {
+			if state, _ := readStat(path); state != "T" && state != "Z" && state != "" {
+				stopped = false
+				break
+			}
+		}
+		if stopped {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("it did not stop within 2 s of SIGSTOP")
+		}
+	}
 }

@@ -11,23 +11,11 @@ import (
 // ownsAddress makes sure that the socket that answers belongs to the router:
 // a stranger on the same address would be measured in its place.
 func (p *Process) ownsAddress() error {
-	if c, ok := p.freezer.(*cgroup); ok {
-		if err := c.adopt(); err != nil && p.Alive("") == nil {
-			return fmt.Errorf("moving the router's processes into their cgroup: %w", err)
-		}
-	}
 	inodes, err := listening(p.cfg.Address)
 	if err != nil || len(inodes) == 0 {
 		return nil // the kernel's table does not show it (another network namespace): not checked
 	}
-	pids, err := groupMembers(p.PID())
-	if err != nil {
-		return nil
-	}
-	if c, ok := p.freezer.(*cgroup); ok {
-		pids = append(pids, c.pids()...)
-	}
-	for _, pid := range pids {
+	for _, pid := range p.freezer.pids() {
 		fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		for _, fd := range fds {
 			if link, err := os.Readlink(fd); err == nil && inodes[link] {

@@ -112,20 +112,22 @@ func Start(cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the router: %w", err)
 	}
-	cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, cfg.Env, log, log
-	cmd.SysProcAttr = processAttributes()
-	// A relative program is looked for in the working folder, as a shell would.
-	if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
-		cmd.Path = filepath.Join(cfg.Dir, cfg.Args[0])
-		cmd.Err = nil
-	}
-	p := &Process{cfg: cfg, cmd: cmd, log: log, started: time.Now(), done: make(chan struct{})}
-	if err := spawn(cmd, cfg.CPUs); err != nil {
+	started := time.Now()
+	cmd, freezer, err := startFrozen(func() *exec.Cmd {
+		cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, cfg.Env, log, log
+		cmd.SysProcAttr = processAttributes()
+		// A relative program is looked for in the working folder, as a shell would.
+		if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
+			cmd.Path, cmd.Err = filepath.Join(cfg.Dir, cfg.Args[0]), nil
+		}
+		return cmd
+	}, cfg.CPUs)
+	if err != nil {
 		log.Close()
 		return nil, fmt.Errorf("starting the router: %w%s", err, notFoundHint(err))
 	}
-	p.freezer = newFreezer(cmd.Process.Pid)
+	p := &Process{cfg: cfg, cmd: cmd, log: log, freezer: freezer, started: started, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
