@@ -1,0 +1,187 @@
+package gates
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"plumbline/gates/stats"
+	"plumbline/record"
+)
+
+const (
+	// percentileLevel is the one-sided level of each limit of a percentile,
+	// docs/METHOD.md's: a row at the zone's edge is called equivalent in ≤ 2.5 % of sessions.
+	percentileLevel = 0.0215
+	// implausible is the largest improvement that is believed: twice as fast.
+	implausible = 0.5
+)
+
+// latencies judges one latency metric on every route. Its claims form one
+// family: routes, and for the distribution routes × percentiles.
+func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool, out map[string][]string) []Comparison {
+	if p.routes == nil {
+		p.routes = make([]*measured, len(p.session.Routes))
+		for i, route := range p.session.Routes {
+			p.routes[i] = p.measure(route.Name)
+		}
+	}
+	rows := make([]*row, len(p.session.Routes))
+	for i, route := range p.session.Routes {
+		r := &row{Comparison: p.row(route.Name, metric, "s", rule, judged)}
+		r.ruledOut = len(out[route.Name]) > 0
+		r.Reasons = append(r.Reasons, out[route.Name]...)
+		p.fill(r, p.routes[i], rule)
+		rows[i] = r
+	}
+	decideFamily(rows)
+	comparisons := make([]Comparison, len(rows))
+	for i, r := range rows {
+		r.show()
+		comparisons[i] = r.Comparison
+	}
+	return comparisons
+}
+
+// fill gives the row its claims, or the reason why it has none.
+func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
+	r.Requests = m.requests
+	points := m.of(r.Metric)
+	if middle := points[len(points)/2]; min(m.requests[0], m.requests[1]) > 0 {
+		r.Values = &[2]float64{seconds(middle.values[0]), seconds(middle.values[1])}
+	}
+	if len(p.blocks) < minBlocks {
+		r.Blocks = len(p.blocks)
+		r.Reasons = append(r.Reasons, needsBlocks(len(p.blocks)))
+		return
+	}
+	if r.Metric == record.LatencyDistribution {
+		// Fewer requests take the outer percentiles first, the same on both sides.
+		for points[0].p <= 25 && len(points[0].effects) < minBlocks {
+			points = points[1 : len(points)-1]
+		}
+		if points[0].p > 25 {
+			r.tooFew(m.at(25), len(p.blocks))
+			return
+		}
+		if points[0].p > 5 {
+			r.Reasons = append(r.Reasons, fmt.Sprintf("judged from P%d to P%d: too few requests beyond", points[0].p, 100-points[0].p))
+		}
+	} else if len(points[0].effects) < minBlocks {
+		r.tooFew(points[0], len(p.blocks))
+		return
+	}
+	if n := len(points[0].effects); n < len(p.blocks) {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("%d of %d blocks had enough requests beyond P%d", n, len(p.blocks), points[0].p))
+	}
+	for _, pt := range points {
+		zone := rule.Zone
+		if pt.values[0] > 0 {
+			zone = max(zone, float64(p.session.Rules.FloorS)/seconds(pt.values[0]))
+		}
+		c := pt.claim(m, zone)
+		r.claims = append(r.claims, c)
+		r.Percentiles = append(r.Percentiles, Percentile{
+			P:      pt.p,
+			Values: [2]float64{seconds(pt.values[0]), seconds(pt.values[1])},
+			Effect: digits(6, math.Expm1(c.estimate)), Low: digits(6, math.Expm1(c.low)), High: digits(6, math.Expm1(c.high)),
+			Zone: digits(6, zone), Blocks: len(pt.effects),
+		})
+	}
+	r.Blocks = len(points[0].effects)
+}
+
+// claim turns the effects of the blocks into limits and p-values. The clock's
+// tick widens all of them: a percentile may be off by that much.
+func (pt point) claim(m *measured, zone float64) claim {
+	s := stats.Describe(pt.effects)
+	edge := math.Log1p(zone)
+	tick, barred := 0.0, ""
+	switch base := float64(pt.values[0]); {
+	case m.flat || base <= 0:
+		barred = fmt.Sprintf("resolution: the clock shows nothing but %v", time.Duration(pt.values[0]))
+	case float64(m.tick) > zone/4*base:
+		tick = float64(m.tick) / base
+		barred = fmt.Sprintf("resolution: the clock's tick of %v is more than a quarter of the zone at P%d (%v)",
+			time.Duration(m.tick), pt.p, time.Duration(zone*base))
+	default:
+		tick = float64(m.tick) / base
+	}
+	if s.Mean < math.Log(implausible) && barred == "" {
+		barred = "implausible: more than twice as fast"
+	}
+	c := claim{
+		estimate: s.Mean, lower: -edge, upper: edge,
+		second: stats.Describe(pt.pooled).Mean,
+		slower: s.Above(edge + tick), faster: s.Below(-edge - tick),
+		noise:  s.SD / math.Sqrt(float64(s.N)),
+		barred: barred, level: percentileLevel,
+	}
+	c.project = func(blocks int, level float64) (low, high float64) {
+		more := s
+		more.N = blocks
+		half := more.HalfWidth(level) + tick
+		return s.Mean - half, s.Mean + half
+	}
+	c.low, c.high = c.project(s.N, c.level)
+	return c
+}
+
+// show copies the deciding percentile to the row's own fields.
+func (r *row) show() {
+	if len(r.claims) == 0 {
+		return
+	}
+	at := r.Percentiles[r.deciding]
+	r.Values, r.Effect, r.Low, r.High, r.Zone, r.Blocks = &at.Values, &at.Effect, &at.Low, &at.High, at.Zone, at.Blocks
+	if r.Metric == record.LatencyDistribution {
+		r.Percentile = at.P
+	} else {
+		r.Percentiles = nil
+	}
+}
+
+func (r *row) tooFew(pt point, blocks int) {
+	need := minBeyond
+	if pt.p == 99 {
+		need = minBeyondP99
+	}
+	r.Blocks = len(pt.effects)
+	r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests: %d of %d blocks had %d beyond P%d in each arm, %d must; lengthen block or raise the number of blocks",
+		len(pt.effects), blocks, need, pt.p, minBlocks))
+}
+
+// of are the points that a metric is about.
+func (m *measured) of(metric record.Metric) []point {
+	switch metric {
+	case record.LatencyP50:
+		return []point{m.at(50)}
+	case record.LatencyP99:
+		return []point{m.at(99)}
+	}
+	return m.points[:len(m.points)-1] // P5 to P95
+}
+
+func (m *measured) at(percent int) point {
+	for _, pt := range m.points {
+		if pt.p == percent {
+			return pt
+		}
+	}
+	return point{p: percent}
+}
+
+func needsBlocks(have int) string {
+	return fmt.Sprintf("needs at least %d blocks, has %d", minBlocks, have)
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+// digits rounds what is shown, after everything is decided: the last bits of
+// a logarithm differ from one kind of processor to the next, a verdict.json must not.
+func digits(n int, x float64) float64 {
+	scale := math.Pow10(n)
+	return math.Round(x*scale) / scale
+}
+
+func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }

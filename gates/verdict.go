@@ -1,0 +1,137 @@
+package gates
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"plumbline/record"
+)
+
+// Format is the version of verdict.json.
+const Format = 1
+
+// Outcome is a session's verdict.
+type Outcome string
+
+const (
+	Pass         Outcome = "pass"
+	Regression   Outcome = "regression"
+	Inconclusive Outcome = "inconclusive"
+	Invalid      Outcome = "invalid"
+)
+
+// ExitCode is what a judging command ends with: 0, 3, 4 or 5.
+func (o Outcome) ExitCode() int {
+	switch o {
+	case Pass:
+		return 0
+	case Regression:
+		return 3
+	case Inconclusive:
+		return 4
+	}
+	return 5
+}
+
+// RowVerdict is what can be said of one metric of one route.
+type RowVerdict string
+
+const (
+	RowEquivalent    RowVerdict = "equivalent"
+	RowRegression    RowVerdict = "regression"
+	RowImprovement   RowVerdict = "improvement"
+	RowInconclusive  RowVerdict = "inconclusive"
+	RowNotComparable RowVerdict = "not_comparable"
+)
+
+// Verdict is the content of verdict.json.
+type Verdict struct {
+	Format      int          `json:"format"`
+	Verdict     Outcome      `json:"verdict"`
+	ExitCode    int          `json:"exit_code"`
+	Reasons     []string     `json:"reasons"`        // why it is not a pass, or what limits it; whole sentences
+	AA          bool         `json:"aa"`             // the two deciding arms are the same build with the same configuration
+	Complete    bool         `json:"complete"`       // the session went to its end and no planned run is missing; runs may have been set aside
+	Blocks      int          `json:"blocks"`         // blocks with a complete run of both deciding arms
+	Planned     int          `json:"planned_blocks"` // blocks the plan asked for
+	SetAside    []SetAside   `json:"set_aside"`      // runs that Gate 1 took away
+	Comparisons []Comparison `json:"comparisons"`    // baseline by baseline, metric by metric, routes in the session's order
+}
+
+// SetAside is a run (or a route of it) that does not count, with the reason.
+type SetAside struct {
+	Run    string `json:"run"`
+	Route  string `json:"route,omitempty"` // empty: the whole run
+	Reason string `json:"reason"`
+}
+
+// Comparison is one metric of one route: the candidate against one baseline.
+type Comparison struct {
+	Route    string        `json:"route"`
+	Metric   record.Metric `json:"metric"`
+	Judged   bool          `json:"judged"`   // or only watched
+	Arms     [2]string     `json:"arms"`     // baseline, candidate: names of record.Arm
+	Values   *[2]float64   `json:"values"`   // in Unit; null where nothing was measured
+	Unit     string        `json:"unit"`     // "s" for latencies, "fraction" for rates
+	Effect   *float64      `json:"effect"`   // 0.05 = +5 %; for rates the difference
+	Low      *float64      `json:"low"`      // limits of the effect, one-sided 97.85 % each (rates: 97.5 %); null without 3 blocks
+	High     *float64      `json:"high"`     //
+	Zone     float64       `json:"zone"`     // the one in force, after the floor
+	Blocks   int           `json:"blocks"`   // blocks behind the effect
+	Requests [2]int        `json:"requests"` // per arm: latencies, those behind the values; rates, all that were sent
+	Verdict  RowVerdict    `json:"verdict"`
+	// NotSlower: inconclusive, but the upper limit is inside the zone. Counts as a pass.
+	NotSlower bool     `json:"not_slower"`
+	Reasons   []string `json:"reasons"` // short, lower case; shown as footnotes
+	// Percentile is the one that decided a distribution's row, 5 to 95; 0 in other rows.
+	Percentile  int          `json:"percentile,omitempty"`
+	Percentiles []Percentile `json:"percentiles,omitempty"`
+	// MoreBlocks is about how many further blocks would decide an
+	// inconclusive row; 0: not known, or too close to the edge.
+	MoreBlocks int `json:"more_blocks,omitempty"`
+}
+
+// Percentile is one point of a distribution's comparison.
+type Percentile struct {
+	P      int        `json:"p"` // 5 to 95
+	Values [2]float64 `json:"values"`
+	Effect float64    `json:"effect"`
+	Low    float64    `json:"low"`
+	High   float64    `json:"high"`
+	Zone   float64    `json:"zone"`   // after the floor, which widens low percentiles more
+	Blocks int        `json:"blocks"` // blocks with enough requests beyond this percentile
+}
+
+// JSON is the content of verdict.json: indented, with a newline at the end.
+func (v *Verdict) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // routes hold & and stay readable
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("writing the verdict: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// ReadVerdict reads what JSON wrote. It refuses another format and a verdict
+// whose exit code contradicts it.
+func ReadVerdict(data []byte) (*Verdict, error) {
+	v := new(Verdict)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("reading the verdict: %w", err)
+	}
+	if v.Format != Format {
+		return nil, fmt.Errorf("reading the verdict: format is %d, this version reads %d; judge the session again", v.Format, Format)
+	}
+	switch v.Verdict {
+	case Pass, Regression, Inconclusive, Invalid:
+	default:
+		return nil, fmt.Errorf("reading the verdict: unknown verdict %q; judge the session again", v.Verdict)
+	}
+	if v.ExitCode != v.Verdict.ExitCode() {
+		return nil, fmt.Errorf("reading the verdict: exit_code %d does not belong to %q; judge the session again", v.ExitCode, v.Verdict)
+	}
+	return v, nil
+}
