@@ -104,7 +104,10 @@ type Schedule struct {
 }
 
 // CPUs pins the generator and the arms; an empty list leaves it to the session.
-type CPUs struct{ Load, Arms []int }
+type CPUs struct {
+	Load, Arms []int
+	Awake      bool // they are kept from going to sleep
+}
 
 // maxSize is far beyond any plan and keeps hostile YAML from taking minutes.
 const maxSize = 64 << 10

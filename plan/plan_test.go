@@ -94,7 +94,7 @@ func wantFull(dir, path string) *Plan {
 		Warmup:   Warmup{Idle: 5 * time.Second},
 		Schedule: Schedule{Mode: record.Interleaved, Slice: 100 * time.Millisecond, Block: 20 * time.Second, Blocks: 12},
 		Rules:    rules,
-		CPUs:     CPUs{Load: []int{0}, Arms: []int{1, 2, 3}},
+		CPUs:     CPUs{Load: []int{0}, Arms: []int{1, 2, 3}, Awake: false},
 		Seed:     1<<64 - 1,
 	}
 }

@@ -19,6 +19,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 	p.Router = Router{Env: map[string]string{}, Ready: ready, Stop: "TERM"}
 	p.Load = Load{Workers: 1, Protocol: "h1"}
 	p.Warmup = Warmup{Load: 2 * time.Second}
+	p.CPUs.Awake = true
 	p.Schedule = Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Freeze: true}
 	p.Rules = record.DefaultRules()
 	p.Seed = 1
@@ -48,6 +49,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 			d.keys(v,
 				field{"load", func(v value) { p.CPUs.Load = d.cpus(v) }},
 				field{"arms", func(v value) { p.CPUs.Arms = d.cpus(v) }},
+				field{"awake", func(v value) { p.CPUs.Awake = d.yes(v) }},
 			)
 		}},
 		field{"seed", func(v value) { p.Seed = d.whole(v, 0, math.MaxUint64) }},

@@ -117,6 +117,7 @@ type Load struct {
 	Protocol string `json:"protocol"` // h1 or h2c
 	CPUs     []int  `json:"cpus"`     // of the generator; empty: not pinned
 	ArmCPUs  []int  `json:"arm_cpus"` // of the arms; empty: not pinned
+	Awake    bool   `json:"awake"`    // those CPUs were kept from going to sleep
 }
 
 // RunRef names a planned run.

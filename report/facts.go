@@ -43,6 +43,9 @@ func hostLine(s *record.Session) string {
 	if len(s.Load.CPUs) > 0 || len(s.Load.ArmCPUs) > 0 {
 		parts = append(parts, fmt.Sprintf("load on CPU %s, arms on CPU %s", numbers(s.Load.CPUs), numbers(s.Load.ArmCPUs)))
 	}
+	if s.Load.Awake {
+		parts = append(parts, "kept awake")
+	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	if len(parts) == 0 {
 		return "not recorded"

@@ -49,7 +49,11 @@ func Explain(w io.Writer, j Job) error {
 	}
 	e.line("load", "closed loop, %s, %s", count(l.meta.Load.Workers, "worker"), l.meta.Load.Protocol)
 	if len(l.meta.Load.CPUs) > 0 {
-		e.line("cpus", "load on %v, arms on %v", l.meta.Load.CPUs, l.meta.Load.ArmCPUs)
+		awake := ""
+		if l.meta.Load.Awake {
+			awake = ", kept awake"
+		}
+		e.line("cpus", "load on %v, arms on %v%s", l.meta.Load.CPUs, l.meta.Load.ArmCPUs, awake)
 	} else {
 		e.line("cpus", "nothing is pinned: the load generator and the arms share them")
 	}

@@ -28,6 +28,7 @@ type Job struct {
 	Dir     string   // new session folder
 	Tool    string   // plumbline's version, for the record
 	Command []string // how it was called, for the record
+	Awake   []string // program that runs KeepAwake for the CPU it is given as last argument; nil: CPUs may sleep
 	Talk    func(format string, args ...any)
 }
 
@@ -38,6 +39,7 @@ type Prepared struct {
 	stage     *machine
 	probes    []targets.Target
 	workspace *build.Workspace // nil: nothing came from git
+	awake     []string         // Job.Awake
 }
 
 // Close removes what Prepare put outside the session folder.
@@ -59,6 +61,13 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (*record.Session, error
 		return p.session, err
 	}
 	defer unpin()
+	if p.session.Load.Awake {
+		sleep, err := keepAwake(p.awake, slices.Concat(p.session.Load.CPUs, p.session.Load.ArmCPUs))
+		if err != nil {
+			return p.session, err
+		}
+		defer sleep()
+	}
 	c := &conductor{
 		folder: p.folder, session: p.session, stage: p.stage, probes: p.probes, hooks: hooks,
 		deaths: map[string]int{}, started: map[string]bool{},
@@ -78,7 +87,7 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{folder: folder, probes: l.probes}
+	p := &Prepared{folder: folder, probes: l.probes, awake: j.Awake}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -142,6 +151,7 @@ func lay(j Job) (l layout, err error) {
 		return l, err
 	}
 	l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs())
+	l.meta.Load.Awake = j.Plan.CPUs.Awake && canKeepAwake && len(l.meta.Load.CPUs) > 0
 	return l, err
 }
 
@@ -231,14 +241,18 @@ func scheduleOf(p *plan.Plan) record.Schedule {
 // the CPU's clock have to come back from what ran in between (METHOD.md).
 const countFrom record.Seconds = 0.005
 
+// armCPUs is how many CPUs the arms get by default. They do not run at the
+// same time, and each CPU more is one that has to be kept awake.
+const armCPUs = 4
+
 // cpusOf decides where the generator and the arms run. By default the first
-// CPU that this process may use is the generator's and the others the arms'.
+// CPU that this process may use is the generator's and the next are the arms'.
 func cpusOf(c plan.CPUs, allowed []int) (load, arms []int, err error) {
 	if len(c.Load) == 0 && len(c.Arms) == 0 {
 		if len(allowed) < 2 {
 			return nil, nil, nil
 		}
-		return allowed[:1], allowed[1:], nil
+		return allowed[:1], allowed[1:min(len(allowed), 1+armCPUs)], nil
 	}
 	for _, n := range slices.Concat(c.Load, c.Arms) {
 		if len(allowed) > 0 && !slices.Contains(allowed, n) {

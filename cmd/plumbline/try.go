@@ -78,7 +78,7 @@ func tryPlan(dir, slow string) (*plan.Plan, error) {
 		"kinds":    m{"demo": m{"targets": "targets.http"}},
 		"expect":   m{"GET /nothing": m{"status": []int{404}}},
 		"warmup":   m{"load": "1s"},
-		"schedule": m{"block": "8s", "blocks": 6},
+		"schedule": m{"block": "10s", "blocks": 6},
 	}, "", "  ")
 	if err != nil {
 		return nil, err

@@ -69,13 +69,20 @@ func (f *weighFlags) weigh(c *cobra.Command, p *plan.Plan, refs []string) (*gate
 	}
 	talk := newProgress(c.ErrOrStderr())
 	defer talk.close()
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	job := session.Job{
-		Plan: p, Kind: f.kind, Refs: refs, Dir: dir,
+		Plan: p, Kind: f.kind, Refs: refs, Dir: dir, Awake: []string{exe, "awake"},
 		Tool: "plumbline " + version(), Command: os.Args[1:], Talk: talk.printf,
 	}
 	v, s, err := conduct(c.Context(), job, talk)
 	talk.close()
 	if v == nil {
+		if f.out == "" {
+			_ = os.Remove(dir) // goes only if it is empty: of what was refused nothing should stay
+		}
 		return nil, err
 	}
 	if err2 := f.publish(c.OutOrStdout(), s, v); err2 != nil {

@@ -22,8 +22,9 @@ import (
 func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error) {
 	if c, err := newCgroup(); err == nil {
 		cmd := newCmd()
+		cmd.SysProcAttr = processAttributes()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.folder.Fd())
-		err := spawn(cmd, cpus)
+		err := Spawn(cmd, cpus)
 		if err == nil {
 			c.group = cmd.Process.Pid
 			return cmd, c, nil
@@ -31,7 +32,7 @@ func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error
 		c.close()
 	}
 	cmd := newCmd()
-	if err := spawn(cmd, cpus); err != nil {
+	if err := Spawn(cmd, cpus); err != nil {
 		return nil, nil, err
 	}
 	return cmd, signals{group: cmd.Process.Pid}, nil

@@ -7,7 +7,7 @@ import "os/exec"
 // startFrozen starts cmd so that signals can freeze it.
 func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error) {
 	cmd := newCmd()
-	if err := spawn(cmd, cpus); err != nil {
+	if err := Spawn(cmd, cpus); err != nil {
 		return nil, nil, err
 	}
 	return cmd, signals{group: cmd.Process.Pid}, nil

@@ -116,7 +116,6 @@ func Start(cfg Config) (*Process, error) {
 	cmd, freezer, err := startFrozen(func() *exec.Cmd {
 		cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, cfg.Env, log, log
-		cmd.SysProcAttr = processAttributes()
 		// A relative program is looked for in the working folder, as a shell would.
 		if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
 			cmd.Path, cmd.Err = filepath.Join(cfg.Dir, cfg.Args[0]), nil

@@ -29,8 +29,13 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// spawn starts cmd on the given CPUs (none: those of the whole process when the spawner began).
-func spawn(cmd *exec.Cmd, cpus []int) error {
+// Spawn starts cmd on the given CPUs (none: those of the whole process when
+// the first was spawned), in a process group of its own and to be killed by the
+// kernel if we are.
+func Spawn(cmd *exec.Cmd, cpus []int) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = processAttributes()
+	}
 	errs := make(chan error)
 	spawner() <- func() {
 		if len(cpus) > 0 {

@@ -9,5 +9,10 @@ import (
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// spawn starts cmd; only Linux can pin it.
-func spawn(cmd *exec.Cmd, _ []int) error { return cmd.Start() }
+// Spawn starts cmd in a process group of its own; only Linux can pin it.
+func Spawn(cmd *exec.Cmd, _ []int) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = processAttributes()
+	}
+	return cmd.Start()
+}
