@@ -23,7 +23,11 @@ func Explain(w io.Writer, j Job) error {
 		return &UsageError{err}
 	}
 	e := explainer{w: w}
-	e.line("plan", "%s", j.Plan.Path)
+	how := "plumbline run"
+	if against {
+		how = "plumbline against " + strings.Join(j.Refs, " ")
+	}
+	e.line("plan", "%s, for `%s`", j.Plan.Path, how)
 	for i, a := range l.arms {
 		e.line(head(i, "arms"), "%s", e.arm(a, against))
 	}
