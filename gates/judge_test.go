@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"plumbline/gates"
 	"plumbline/record"
@@ -74,7 +75,7 @@ func TestNoChange(t *testing.T) {
 // TestAtTheEdge puts every route at the zone's edge, where both mistakes are likeliest.
 func TestAtTheEdge(t *testing.T) {
 	t.Parallel()
-	const sessions = 300
+	const sessions = 200
 	for _, tt := range []struct {
 		metric record.Metric
 		change float64
@@ -317,9 +318,24 @@ func TestSessions(t *testing.T) {
 		}, gates.Inconclusive, "Not comparable: P50 of GET /a", record.LatencyP50, gates.RowNotComparable, "resolution: the clock shows nothing but 1s"},
 		{"coarse clock", func(s *record.Session) {
 			for _, r := range s.Runs {
+				stepClock(r, a, 4_000)
+			}
+		}, gates.Inconclusive, "Not comparable: P50 of GET /a", record.LatencyP50, gates.RowNotComparable, "resolution: the clock's tick of 4µs is more than a quarter of the zone at P50 ("},
+		{"clock just fine enough", func(s *record.Session) {
+			for _, r := range s.Runs {
+				stepClock(r, a, 2_000)
+			}
+		}, gates.Pass, "", record.LatencyP50, gates.RowEquivalent, ""},
+		{"coarse clock and slower", func(s *record.Session) {
+			for _, r := range s.Runs {
+				if r.Arm == "candidate" {
+					for i := range r.Samples[a].Latency {
+						r.Samples[a].Latency[i] += r.Samples[a].Latency[i] / 2
+					}
+				}
 				stepClock(r, a, 20_000)
 			}
-		}, gates.Inconclusive, "Not comparable: P50 of GET /a", record.LatencyP50, gates.RowNotComparable, "resolution: the clock's tick of 20µs is more than a quarter of the zone at P50 ("},
+		}, gates.Inconclusive, "Not comparable: P50 of GET /a", record.LatencyP50, gates.RowNotComparable, "resolution: the clock's tick of 20µs"},
 		{"500s", func(s *record.Session) {
 			each(s, "candidate", func(r *record.Run) { r.Samples[a].Codes[200] -= 50; r.Samples[a].Codes[500] = 50 })
 		}, gates.Regression, "Regression: error rate of GET /a.", record.LatencyP50, gates.RowNotComparable,
@@ -333,8 +349,8 @@ func TestSessions(t *testing.T) {
 		{"body any", func(s *record.Session) { s.Runs[3].Preflight[0].BodyBytes = 498; s.Routes[0].BodyAny = true },
 			gates.Pass, "", record.LatencyP50, gates.RowEquivalent, ""},
 		{"body under load", func(s *record.Session) {
-			each(s, "candidate", func(r *record.Run) { r.Samples[a].BodyBytes /= 2 })
-		}, gates.Inconclusive, "", record.LatencyP50, gates.RowNotComparable, "bodies differ: 512.0 against 256.0 bytes on average"},
+			each(s, "candidate", func(r *record.Run) { r.Samples[a].BodyBytes = r.Samples[a].BodyBytes * 98 / 100 })
+		}, gates.Inconclusive, "", record.LatencyP50, gates.RowNotComparable, "bodies differ: 512.0 against 501.8 bytes on average"},
 		{"preflight status", func(s *record.Session) { s.Runs[5].Preflight[0].Status = 503 },
 			gates.Inconclusive, "", record.LatencyDistribution, gates.RowNotComparable, "the preflight answered 503, expected was 200"},
 		{"nobody expected a 401", func(s *record.Session) {
@@ -444,6 +460,19 @@ func TestErrorRates(t *testing.T) {
 			}
 			wantReason(t, c.Reasons, tt.reason)
 		})
+	}
+}
+
+// TestNoErrorsNeedsRequests: even where the plan's zone is so wide that fewer
+// would do for the interval.
+func TestNoErrorsNeedsRequests(t *testing.T) {
+	s := world{seed: 1, blocks: 6, routes: 1, slices: 1, perSlice: 1}.session()
+	s.Rules.Metrics[record.ErrorRate] = record.Rule{Zone: 0.01}
+	for _, r := range s.Runs {
+		r.Samples["GET /a"].Codes = map[int]int{200: 500}
+	}
+	if c := find(t, gates.Judge(s), "GET /a", record.ErrorRate); c.Verdict != gates.RowInconclusive || c.NotSlower || c.MoreBlocks != 2 {
+		t.Errorf("3,000 requests: %s, not slower %v, %d more blocks; want inconclusive and 2 more", c.Verdict, c.NotSlower, c.MoreBlocks)
 	}
 }
 
@@ -586,13 +615,13 @@ func TestSetAside(t *testing.T) {
 	s.Runs[2].State, s.Runs[2].Reason = record.Died, "signal: killed"
 	s.Runs[7].State = record.Running
 	again := *s.Runs[8]
-	again.ID, again.Started = "013-baseline", again.Ended.AddDate(3000, 0, 0)
+	again.ID, again.Started = "000-again", again.Started.Add(time.Hour) // the first to start counts, whatever its name
 	s.Runs = append(s.Runs, &again)
 	s.Runs[11].Preflight[1].BodyBytes = 1
 	want := []gates.SetAside{
 		{Run: "003-baseline", Reason: "died: signal: killed"},
 		{Run: "008-candidate", Reason: "not finished: its writer was killed, or is still at work"},
-		{Run: "013-baseline", Reason: "the block already has a complete run of this arm: 009-baseline"},
+		{Run: "000-again", Reason: "the block already has a complete run of this arm: 009-baseline"},
 		{Run: "012-candidate", Route: "GET /b", Reason: "bodies differ: 512 against 1 bytes in the preflight; body: any in the plan's expect accepts it"},
 	}
 	v := gates.Judge(s)
@@ -690,6 +719,42 @@ func TestWorst(t *testing.T) {
 	c, ok := v.Worst()
 	if !ok || c.Route != "GET /b" || c.Metric != record.LatencyP50 {
 		t.Errorf("worst is %s of %s, want P50 of GET /b, 4 %% slower in a zone of 5 %%", c.Metric, c.Route)
+	}
+}
+
+// TestTickWidensTheInterval: with a clock of 1 %, +5.7 % is not surely beyond 5 %.
+func TestTickWidensTheInterval(t *testing.T) {
+	w := world{seed: 1, blocks: 6, routes: 1, slices: 30, perSlice: 100, change: map[string]float64{"GET /a": math.Log(1.057)}}
+	w.latency = func(rng *rand.Rand, _ bool, _ int) float64 { return 0.03 * rng.NormFloat64() }
+	s := w.session()
+	if c := find(t, gates.Judge(s), "GET /a", record.LatencyP50); c.Verdict != gates.RowRegression {
+		t.Fatalf("without a tick it is %s", c.Verdict)
+	}
+	for _, r := range s.Runs {
+		stepClock(r, "GET /a", 2_000)
+	}
+	if c := find(t, gates.Judge(s), "GET /a", record.LatencyP50); c.Verdict != gates.RowInconclusive || *c.Low > 0.05 || *c.High-*c.Low < 0.02 {
+		t.Errorf("with a tick of 1 %%: %s [%+.4f, %+.4f]", c.Verdict, *c.Low, *c.High)
+	}
+}
+
+// TestNoPromiseAtTheEdge: the estimate is within a standard error of the edge.
+func TestNoPromiseAtTheEdge(t *testing.T) {
+	seen := 0
+	for seed := range uint64(40) {
+		w := small(seed)
+		w.routes, w.runSD, w.blocks, w.change = 1, 0.03, 5, map[string]float64{"GET /a": math.Log1p(0.05)}
+		c := find(t, gates.Judge(w.session()), "GET /a", record.LatencyP50)
+		if d := math.Abs(*c.Effect - 0.05); c.Verdict != gates.RowInconclusive || d > (*c.High-*c.Low)/8 {
+			continue
+		}
+		seen++
+		if c.MoreBlocks != 0 {
+			t.Errorf("seed %d: %d more blocks are promised for %+.3f [%+.3f, %+.3f]", seed, c.MoreBlocks, *c.Effect, *c.Low, *c.High)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d cases", seen)
 	}
 }
 

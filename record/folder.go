@@ -48,6 +48,16 @@ func Create(dir string) (*Folder, error) {
 	return &Folder{dir: dir}, nil
 }
 
+// Discard removes what was written. A folder that Create was given stays, empty.
+func (f *Folder) Discard() error {
+	entries, err := os.ReadDir(f.dir)
+	errs := []error{err}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(f.dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
 // Dir is the folder's path.
 func (f *Folder) Dir() string { return f.dir }
 

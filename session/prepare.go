@@ -76,8 +76,8 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (*record.Session, error
 }
 
 // Prepare reads the targets, builds every arm and creates the session folder.
-// What it has put on disk by the time of an error is removed again, but for
-// the session folder with its build logs.
+// What it has put on disk by the time of an error is removed again, but for a
+// session folder that holds a build's log.
 func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	l, err := lay(j)
 	if err != nil {
@@ -91,6 +91,9 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
+			if !built(folder.Dir()) { // a build's log is worth keeping, nothing else is
+				err = errors.Join(err, folder.Discard())
+			}
 		}
 	}()
 	meta := l.meta
@@ -116,6 +119,13 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	p.stage.launches = l.arms
 	p.session = &record.Session{Dir: folder.Dir(), Meta: meta}
 	return p, folder.SaveMeta(meta)
+}
+
+const buildsDir = "builds"
+
+func built(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, buildsDir))
+	return err == nil
 }
 
 // UsageError says that the plan or an argument is wrong: nothing was started.
@@ -337,7 +347,7 @@ func (p *Prepared) buildArm(ctx context.Context, j Job, l *launch, warnings *[]s
 		}
 		if l.router.Build != "" {
 			j.Talk("building %s", describe(*a))
-			log := filepath.Join(p.folder.Dir(), "builds", a.Name+".log")
+			log := filepath.Join(p.folder.Dir(), buildsDir, a.Name+".log")
 			if l.build, err = p.workspace.Build(ctx, a.Name, src, l.router.Build, nil, log); err != nil {
 				return fmt.Errorf("building %s: %w", a.Label, err)
 			}
