@@ -17,7 +17,7 @@ import (
 // on a noisy machine too, and they are run one after the other.
 
 // binary builds plumbline once per test.
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plumbline")
 	if out, err := exec.Command("go", "build", "-o", path, "./cmd/plumbline").CombinedOutput(); err != nil {
@@ -27,7 +27,7 @@ func binary(t *testing.T) string {
 }
 
 // needs fails in CI, and skips elsewhere, where a router is not installed.
-func needs(t *testing.T, program string) {
+func needs(t testing.TB, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
 		return
@@ -58,7 +58,7 @@ type verdict struct {
 }
 
 // weigh runs a plan and returns its verdict, whose exit code must be the process's.
-func weigh(t *testing.T, plumbline, plan string) verdict {
+func weigh(t testing.TB, plumbline, plan string) verdict {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "session")
 	cmd := exec.Command(plumbline, "run", plan, "--out", out, "--json")
@@ -195,7 +195,7 @@ frontend router
 }
 
 // plan writes the router's plan and files to a folder and returns its path.
-func (l live) plan(t *testing.T, slow bool) string {
+func (l live) plan(t testing.TB, slow bool, extra string) string {
 	t.Helper()
 	dir := t.TempDir()
 	with := func(work string) string { return strings.ReplaceAll(l.run, "{work}", work) }
@@ -209,7 +209,7 @@ arms: {baseline: {}, candidate: ` + candidate + `}
 kinds: {live: {targets: targets.http}}
 warmup: {load: 500ms}
 schedule: {block: 4s, blocks: 6}
-`}
+` + extra}
 	maps.Copy(files, l.files)
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
@@ -225,8 +225,8 @@ func TestRealRouters(t *testing.T) {
 		if l.program != "" {
 			needs(t, l.program)
 		}
-		t.Run(l.name+"/same", func(t *testing.T) { noRegression(t, weigh(t, plumbline, l.plan(t, false))) })
-		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, true)), l.slowed) })
+		t.Run(l.name+"/same", func(t *testing.T) { noRegression(t, weigh(t, plumbline, l.plan(t, false, ""))) })
+		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, true, "")), l.slowed) })
 	}
 }
 

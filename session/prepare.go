@@ -118,6 +118,16 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	}
 	p.stage.launches = l.arms
 	p.session = &record.Session{Dir: folder.Dir(), Meta: meta}
+	for _, w := range meta.Warnings {
+		j.Talk("warning: %s", w)
+	}
+	labels := make([]string, len(meta.Arms))
+	for i, a := range meta.Arms {
+		labels[i] = a.Label
+	}
+	last := len(labels) - 1
+	j.Talk("weighing %s against %s: %s, about %s, recorded in %s", labels[last], strings.Join(labels[:last], ", "),
+		count(meta.Schedule.Blocks, "block"), about(meta.Schedule, len(labels)), folder.Dir())
 	return p, folder.SaveMeta(meta)
 }
 

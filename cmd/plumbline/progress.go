@@ -92,7 +92,7 @@ func worst(s string) string {
 	if s == "" {
 		return ""
 	}
-	return "; widest open: " + s
+	return "; worst row: " + s
 }
 
 func (p *progress) draw() {
