@@ -160,6 +160,40 @@ func TestVegetaReadsIt(t *testing.T) {
 	}
 }
 
+// A run in one slice is too long to be held at once; what is read does not
+// depend on the pieces it is read in, nor on copies that come pieces later.
+func TestLongSlice(t *testing.T) {
+	const n = 300_000 // more than two pieces
+	f := newSession(t)
+	var all []*vegeta.Result
+	for i := range n {
+		// Answers of two workers: every other pair comes in the wrong order.
+		k := i ^ 1
+		all = append(all, result(1, k, 6+float64(k)/1000, "GET /a?x=1", 200, time.Duration(1+k)))
+	}
+	writeRun(t, f, baselineRun, map[int][]*vegeta.Result{1: all})
+	path := filepath.Join(f.Dir(), "runs", "001-baseline", "result.bin")
+	for _, change := range []func([]vegeta.Result) []vegeta.Result{
+		func(all []vegeta.Result) []vegeta.Result { return all },
+		func(all []vegeta.Result) []vegeta.Result { return append(all, all[:1000]...) },
+	} {
+		rewrite(t, path, change)
+		s, err := record.Open(f.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Runs[0].Samples["GET /a?x=1"].Latency
+		if s.Runs[0].Sent != n || len(got) != n-1 { // without the slice's first
+			t.Fatalf("%d sent, %d counted, want %d and %d", s.Runs[0].Sent, len(got), n, n-1)
+		}
+		for i, v := range got {
+			if v != int64(i+2) {
+				t.Fatalf("sample %d is %d, want %d", i, v, i+2)
+			}
+		}
+	}
+}
+
 // rewrite changes the results of a run's file as they stand.
 func rewrite(t *testing.T, path string, change func([]vegeta.Result) []vegeta.Result) {
 	t.Helper()

@@ -72,12 +72,21 @@ type collector struct {
 	samples  []*Samples       // by route
 	pending  []request        // of the slice that is being read
 	current  int32            // that slice's index; -1: none yet
-	seen     []bool           // scratch: routes met in a slice
+	flushed  request          // the last one that was added to the samples
+	seen     []bool           // routes met in the slice of flushed
 }
+
+// A slice that holds a whole run is read in pieces: once it has come to most
+// requests, all but the last few are added to the samples. Requests of several
+// workers come in the order of their answers, so they stand a little out of order.
+const (
+	mostPending = 1 << 17
+	keptPending = 1 << 14
+)
 
 func newCollector(m *Meta, r *Run) *collector {
 	c := &collector{
-		run: r, routes: m.Routes, current: -1,
+		run: r, routes: m.Routes, current: -1, flushed: request{slice: -1},
 		index: map[string]int32{}, byURL: map[[2]string]int32{}, slices: map[string]int32{},
 		seen: make([]bool, len(m.Routes)),
 	}
@@ -137,31 +146,38 @@ func (c *collector) read(path string, mixed bool) error {
 			if q.slice < c.current {
 				return errMixed
 			}
-			c.flush()
+			c.flush(0)
 			c.current = q.slice
 		}
+		if byTime(q, c.flushed) <= 0 {
+			return errMixed // it belongs before what was already added, or is a copy of it
+		}
 		c.pending = append(c.pending, q)
+		if len(c.pending) == mostPending && !mixed {
+			c.flush(keptPending)
+		}
 	}
-	c.flush()
+	c.flush(0)
 	return nil
 }
 
-// flush adds the pending requests to the samples: in order, identical ones
-// once. A record copied ten times over is still one observation.
-func (c *collector) flush() {
-	order := func(a, b request) int {
-		return cmp.Or(cmp.Compare(a.slice, b.slice), cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+func byTime(a, b request) int {
+	return cmp.Or(cmp.Compare(a.slice, b.slice), cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+}
+
+// flush adds the pending requests but the last few to the samples: in order,
+// identical ones once. A record copied ten times over is still one observation.
+func (c *collector) flush(keep int) {
+	if !slices.IsSortedFunc(c.pending, byTime) {
+		slices.SortStableFunc(c.pending, byTime)
 	}
-	if !slices.IsSortedFunc(c.pending, order) {
-		slices.SortStableFunc(c.pending, order)
-	}
-	c.pending = slices.CompactFunc(c.pending, func(a, b request) bool { return order(a, b) == 0 })
-	last := int32(-1)
-	for _, q := range c.pending {
-		if q.slice != last {
+	c.pending = slices.CompactFunc(c.pending, func(a, b request) bool { return byTime(a, b) == 0 })
+	ready := c.pending[:max(0, len(c.pending)-keep)]
+	for _, q := range ready {
+		if q.slice != c.flushed.slice {
 			clear(c.seen)
-			last = q.slice
 		}
+		c.flushed = q
 		s := c.samples[q.route]
 		s.Codes[int(q.code)]++
 		// Cold starts: the first moments of a slice, and each route's first request in it.
@@ -177,8 +193,8 @@ func (c *collector) flush() {
 		s.Latency = append(s.Latency, q.latency)
 		s.Ends[q.slice] = len(s.Latency)
 	}
-	c.run.Sent += len(c.pending)
-	c.pending = c.pending[:0]
+	c.run.Sent += len(ready)
+	c.pending = c.pending[:copy(c.pending, c.pending[len(ready):])]
 }
 
 // finish closes the gaps that slices without a sample left in Ends.

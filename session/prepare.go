@@ -164,6 +164,9 @@ func lay(j Job) (l layout, err error) {
 		Seed: j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
 		Load: record.Load{Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol},
 	}
+	if url := l.set.Targets[0].URL; strings.HasPrefix(url, "https:") { // all of them name one scheme
+		return l, fmt.Errorf("%s: %s: requests are sent without TLS; write http://, or the path alone", l.kind.Targets, url)
+	}
 	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set); err != nil {
 		return l, err
 	}

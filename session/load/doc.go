@@ -4,6 +4,7 @@
 //
 // One client per arm lives through all its stretches, so that connections
 // live on; every request goes to the arm's address, whatever host its URL
-// names. It follows no redirect, no proxy of the environment, and asks for no
-// compression that the targets do not ask for. It never judges an answer.
+// names. It sends what the targets say and nothing else, once: it follows no
+// redirect, no proxy of the environment, asks for no compression and hides no
+// dropped request behind a second try. It never judges an answer.
 package load

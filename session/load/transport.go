@@ -1,0 +1,96 @@
+package load
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// transport is how the load is sent. It differs from the one below it in what
+// a measurement needs:
+//
+// It sends what the target says and nothing else. Vegeta numbers the requests
+// of a stretch in a header, which would differ from arm to arm.
+//
+// It reads every body to its end and shows vegeta only how long it was, as 8
+// bytes. Vegeta would gather the body in memory, without a bound, while the
+// clock runs; vegeta.MaxBody bounds it, but then cuts BytesIn as well.
+//
+// It does not try again. http.Transport sends a GET once more when a
+// connection that was used before is closed under it: a server that drops
+// every tenth request would show no error.
+type transport struct {
+	next    http.RoundTripper
+	timeout time.Duration
+	retries bool      // next is one that may send a request twice
+	began   time.Time // the stretch under way
+}
+
+var errDropped = errors.New("the server closed the connection without an answer")
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	delete(req.Header, "X-Vegeta-Seq") // the map is this request's own
+	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
+	tries, idle := 0, false
+	if t.retries {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+			if tries++; tries == 1 {
+				// Idle since before the stretch: it may be closed for that,
+				// just when it is used again.
+				idle = got.IdleTime > time.Since(t.began)
+			}
+		}})
+	}
+	res, err := t.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	res.Body = &sized{body: res.Body, cancel: cancel}
+	if tries > 1 && !idle {
+		res.Body.Close()
+		return nil, errDropped
+	}
+	return res, nil
+}
+
+// sized is a body that reads as the size of the real one.
+type sized struct {
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	done   bool
+}
+
+// Read needs room for 8 bytes; io.ReadAll offers 512.
+func (s *sized) Read(p []byte) (int, error) {
+	if s.done {
+		return 0, io.EOF
+	}
+	if len(p) < 8 {
+		return 0, io.ErrShortBuffer
+	}
+	n, err := io.Copy(io.Discard, s.body)
+	if err != nil {
+		return 0, err
+	}
+	s.done = true
+	binary.NativeEndian.PutUint64(p, uint64(n))
+	return 8, io.EOF
+}
+
+func (s *sized) Close() error {
+	defer s.cancel()
+	return s.body.Close()
+}
+
+// size is what a result's body says; a request that failed has none.
+func size(body []byte) uint64 {
+	if len(body) != 8 {
+		return 0
+	}
+	return binary.NativeEndian.Uint64(body)
+}
