@@ -76,10 +76,10 @@ func (v *Verdict) conclude(s *record.Session) {
 // notes are what limits any verdict.
 func (v *Verdict) notes(s *record.Session) {
 	if v.AA {
-		v.Reasons = append(v.Reasons, "A/A: both arms are the same build with the same configuration")
+		v.Reasons = append(v.Reasons, "A/A: both arms are the same build with the same configuration.")
 	}
 	if s.Schedule.Mode == record.Sequential {
-		v.Reasons = append(v.Reasons, "sequential: drift of the host is not told apart from a change")
+		v.Reasons = append(v.Reasons, "Sequential: drift of the host is not told apart from a change.")
 	}
 	if s.State == record.Complete && v.Blocks < v.Planned {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("%d of %d planned blocks were judged.", v.Blocks, v.Planned))

@@ -292,14 +292,14 @@ func TestSessions(t *testing.T) {
 			}
 		}, gates.Inconclusive, "", record.ErrorRate, gates.RowInconclusive, "of candidate: nothing ×1360, 200 ×"},
 		{"A/A", func(s *record.Session) { s.Arms[1].Tree = s.Arms[0].Tree },
-			gates.Pass, "A/A: both arms are the same build with the same configuration", noRow, "", ""},
+			gates.Pass, "A/A: both arms are the same build with the same configuration.", noRow, "", ""},
 		{"same tree, other flags", func(s *record.Session) {
 			s.Arms[1].Tree = s.Arms[0].Tree
 			s.Arms[1].Env = map[string]string{"NEW": "1"}
 		},
 			gates.Pass, "", noRow, "", ""},
 		{"sequential", func(s *record.Session) { s.Schedule.Mode = record.Sequential },
-			gates.Pass, "sequential: drift of the host is not told apart from a change", noRow, "", ""},
+			gates.Pass, "Sequential: drift of the host is not told apart from a change.", noRow, "", ""},
 		{"too few requests", func(s *record.Session) {
 			for _, r := range s.Runs {
 				thin(r, a, 1)

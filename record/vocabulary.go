@@ -64,7 +64,8 @@ type Meta struct {
 	Command []string  `json:"command"` // the arguments that started it
 	Created time.Time `json:"created"`
 	State   State     `json:"state"`
-	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted
+	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted, in a line
+	Detail  string    `json:"detail,omitempty"` // what goes with Reason: the end of a log, a body
 	Seed    uint64    `json:"seed"`
 
 	Arms     []Arm    `json:"arms"`   // baselines in order, the first decides; then the candidate
@@ -94,8 +95,9 @@ type Arm struct {
 
 // Route is a row of the report.
 type Route struct {
-	Name    string `json:"name"`             // METHOD path?query
-	Status  []int  `json:"status,omitempty"` // statuses that count as an answer; empty: that of the first preflight
+	Name    string `json:"name"`              // METHOD path?query
+	Status  []int  `json:"status,omitempty"`  // statuses that count as an answer
+	Learned bool   `json:"learned,omitempty"` // Status is that of the first preflight, not the plan's
 	BodyAny bool   `json:"body_any,omitempty"`
 }
 
@@ -188,7 +190,7 @@ type Run struct {
 	Block     int        `json:"block"` // from 1
 	Arm       string     `json:"arm"`
 	State     State      `json:"state"`
-	Reason    string     `json:"reason,omitempty"`
+	Reason    string     `json:"reason,omitempty"` // why it is not complete, in a line
 	Started   time.Time  `json:"started"`
 	Ended     time.Time  `json:"ended"`
 	ReadyS    Seconds    `json:"ready_s"` // from start to ready

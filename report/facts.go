@@ -112,11 +112,21 @@ func numbers(xs []int) string {
 
 // stateLine says how a session ended that did not end by itself.
 func stateLine(s *record.Session) string {
-	if s.State == record.Complete || s.State == "" {
+	if s.State == record.Complete {
 		return ""
 	}
-	if s.Reason == "" {
-		return string(s.State)
+	return string(s.State) // the verdict's reasons say why
+}
+
+// detail is what the session has to show for its reason, line by line.
+func detail(s *record.Session) []string {
+	if s.Detail == "" {
+		return nil
 	}
-	return string(s.State) + ": " + s.Reason
+	return strings.Split(strings.TrimRight(s.Detail, "\n"), "\n")
+}
+
+// silent says that nothing was measured that a table could show.
+func silent(v *gates.Verdict) bool {
+	return !slices.ContainsFunc(v.Comparisons, func(c gates.Comparison) bool { return c.Values != nil || c.Effect != nil })
 }

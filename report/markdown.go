@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"strings"
 
@@ -22,12 +23,24 @@ func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
 		}
 		p.line("")
 	}
-	p.about(s, v)
-	if len(v.Comparisons) == 0 {
-		p.line("No row could be judged.")
+	if lines := detail(s); len(lines) > 0 {
+		p.line("%s", prose(lines[0]))
+		p.line("")
+		p.line("<pre>")
+		for _, l := range lines[1:] {
+			p.line("%s", html.EscapeString(clean(l))) // nothing in it can end the block
+		}
+		p.line("</pre>")
 		p.line("")
 	}
-	for i, base := range baselines(s, v) {
+	p.about(s, v)
+	all := baselines(s, v)
+	if silent(v) {
+		p.line("Nothing was measured.")
+		p.line("")
+		all = nil
+	}
+	for i, base := range all {
 		for _, t := range tables(s, v, base) {
 			if i == 0 && t.title == title(record.LatencyP50) {
 				p.line("%s in %s: %s (%s)", t.title, t.unit, t.counts, t.about)

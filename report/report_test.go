@@ -185,8 +185,11 @@ func TestShapeHolds(t *testing.T) {
 		st := tell("GET /"+hostileText.Draw(t, "route"), hostileText.Draw(t, "label"), hostileText.Draw(t, "reason"))
 		width := rapid.SampledFrom([]int{0, 40, 80, 120}).Draw(t, "width")
 		txt, md := text(t, st, report.Options{Width: width}), markdown(t, st)
-		if got, want := strings.Count(txt, "\n"), strings.Count(calmText, "\n"); got != want {
+		if got, want := strings.Count(txt, "\n"), strings.Count(calmText, "\n"); width == 0 && got != want {
 			t.Fatalf("text has %d lines, want %d:\n%s", got, want, txt)
+		}
+		if diff := cmp.Diff(tableLines(calmText), tableLines(txt)); diff != "" {
+			t.Fatalf("the tables have other lines:\n%s\n%s", diff, txt)
 		}
 		if diff := cmp.Diff(pipes(calmMarkdown), pipes(md)); diff != "" {
 			t.Fatalf("the unescaped pipes of Markdown's lines differ:\n%s\n%s", diff, md)
@@ -197,6 +200,24 @@ func TestShapeHolds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// tableLines counts the lines of each table of a text: its head and a line a row.
+func tableLines(txt string) []int {
+	var out []int
+	in := false
+	for _, l := range strings.Split(txt, "\n") {
+		switch {
+		case strings.Contains(l, ", zone ±") && !strings.HasPrefix(l, " "):
+			out = append(out, 0)
+			in = true
+		case l == "" || strings.HasPrefix(l, "  ["):
+			in = false
+		case in:
+			out[len(out)-1]++
+		}
+	}
+	return out
 }
 
 // pipes counts, line by line, the pipes that GitHub takes for a cell's edge:

@@ -63,6 +63,7 @@ func stories() map[string]*story {
 	st.v.Complete, st.v.Blocks = false, 0
 	st.v.Reasons = []string{"No block is complete, so no row could be judged.", "GET /items answered 500 in the preflight of 001-candidate."}
 	st.v.SetAside = []gates.SetAside{{Run: "001-candidate", Reason: "GET /items answered 500, expected 200: {\"error\":\"no database\"}"}}
+	st.s.Detail = "the body (31 bytes):\n  {\"error\": \"</pre><script>\"}\n\n\x1b[31mend"
 	all["invalid"] = st
 
 	st = newStory(gates.Invalid)
@@ -111,7 +112,7 @@ func stories() map[string]*story {
 
 	st = newStory(gates.Pass).quiet(demo...)
 	st.v.AA = true
-	st.v.Reasons = []string{"A/A: both arms are the same build with the same configuration"}
+	st.v.Reasons = []string{"A/A: both arms are the same build with the same configuration."}
 	st.s.Arms[1].Label, st.s.Arms[1].Dirty, st.s.Arms[1].Commit = "main", false, st.s.Arms[0].Commit
 	all["aa"] = st
 
@@ -132,7 +133,7 @@ func stories() map[string]*story {
 
 	st = newStory(gates.Pass).quiet("GET /")
 	st.s.Schedule = record.Schedule{Mode: record.Sequential, Blocks: 6, BlockS: 60}
-	st.v.Reasons = []string{"sequential: drift of the host is not told apart from a change"}
+	st.v.Reasons = []string{"Sequential: drift of the host is not told apart from a change."}
 	st.v.Comparisons[0].Zone = 0.124
 	all["single route"] = st
 

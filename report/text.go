@@ -19,17 +19,25 @@ type Options struct {
 // Text writes the report for a terminal or a log. It fails only if w does.
 func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	p := &textPage{o: o}
-	p.line("%s", p.headline(s, v))
+	p.prose("", p.headline(s, v))
 	for _, r := range moreReasons(s, v) {
-		p.line("  - %s", clean(r))
+		p.prose("  - ", clean(r))
+	}
+	for i, l := range detail(s) {
+		indent := "    "
+		if i == 0 {
+			indent = "  " // says what the others are
+		}
+		p.line("%s%s", indent, clean(l))
 	}
 	p.line("")
 	p.about(s, v)
 
 	all := baselines(s, v)
-	if len(v.Comparisons) == 0 {
+	if silent(v) {
 		p.line("")
-		p.line("No row could be judged.")
+		p.line("Nothing was measured.")
+		all = nil
 	}
 	for i, base := range all {
 		ts := tables(s, v, base)
@@ -49,7 +57,7 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	}
 	p.line("")
 	for _, l := range legend() {
-		p.line("%s", l)
+		p.prose("", l)
 	}
 	p.line("%s", exitLine(v))
 	_, err := io.WriteString(w, p.b.String())
@@ -65,6 +73,31 @@ func (p *textPage) line(format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	p.b.WriteByte('\n')
 }
+
+// prose breaks a text at its spaces to fit the terminal; lines after the first
+// are indented as far as the first one's mark.
+func (p *textPage) prose(mark, text string) {
+	indent := strings.Repeat(" ", columns(mark))
+	line, used := mark, columns(mark)
+	for i, word := range strings.Split(text, " ") {
+		wide := columns(colors.Replace(word))
+		if i > 0 {
+			if p.o.Width > 0 && used+1+wide > p.o.Width && used > len(indent) {
+				p.line("%s", line)
+				line, used = indent, len(indent)
+			} else {
+				line += " "
+				used++
+			}
+		}
+		line += word
+		used += wide
+	}
+	p.line("%s", line)
+}
+
+// colors takes the colours out of a text, to measure it.
+var colors = strings.NewReplacer(red, "", green, "", yellow, "", reset, "")
 
 func (p *textPage) headline(s *record.Session, v *gates.Verdict) string {
 	color := map[gates.Outcome]string{gates.Pass: green, gates.Inconclusive: yellow}[v.Verdict]
@@ -98,8 +131,8 @@ func (p *textPage) about(s *record.Session, v *gates.Verdict) {
 		}
 		p.line("  %-10s %s  %s", clean(string(a.Role)), pad(clean(labelOf(s, a.Name)), wide, false), made)
 	}
-	p.line("  %-10s %s", "schedule", clean(scheduleLine(s, v)))
-	p.line("  %-10s %s", "host", clean(hostLine(s)))
+	p.prose("  schedule   ", clean(scheduleLine(s, v)))
+	p.prose("  host       ", clean(hostLine(s)))
 	if state := stateLine(s); state != "" {
 		p.line("  %-10s %s", "session", clean(state))
 	}
@@ -145,7 +178,7 @@ func (p *textPage) table(t table) {
 		p.line("%s", b.String())
 	}
 	for i, note := range t.notes {
-		p.line("  [%d] %s", i+1, clean(note))
+		p.prose(fmt.Sprintf("  [%d] ", i+1), clean(note))
 	}
 }
 
@@ -165,14 +198,14 @@ func (p *textPage) lists(s *record.Session, v *gates.Verdict) {
 		p.line("Set aside:")
 	}
 	for _, a := range v.SetAside {
-		p.line("  - %s: %s", strings.Join(cleanAll(setAsideWhat(a)), " "), clean(a.Reason))
+		p.prose("  - ", strings.Join(cleanAll(setAsideWhat(a)), " ")+": "+clean(a.Reason))
 	}
 	if len(s.Warnings) > 0 {
 		p.line("")
 		p.line("Warnings:")
 	}
 	for _, w := range s.Warnings {
-		p.line("  - %s", clean(w))
+		p.prose("  - ", clean(w))
 	}
 }
 

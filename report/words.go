@@ -29,7 +29,7 @@ func headline(s *record.Session, v *gates.Verdict, say voice) string {
 	word := strings.ToUpper(string(v.Verdict))
 	var limits []string
 	if v.AA {
-		limits = append(limits, "demonstrated A/A")
+		limits = append(limits, "A/A")
 	}
 	if !v.Complete && v.Planned > 0 {
 		limits = append(limits, fmt.Sprintf("incomplete, %d of %s", v.Blocks, count(v.Planned, "block")))

@@ -85,6 +85,7 @@ type conductor struct {
 	count   int            // groups planned
 	deaths  map[string]int // lost runs by arm
 	started map[string]bool
+	first   string // label of the arm that was asked first
 	worst   string
 }
 
@@ -129,7 +130,7 @@ func (c *conductor) run(ctx context.Context) error {
 		meta.State, meta.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
 		err = context.Cause(ctx)
 	case errors.As(err, &stop):
-		meta.State, meta.Reason = record.Stopped, err.Error()
+		meta.State, meta.Reason, meta.Detail = record.Stopped, err.Error(), detailOf(err)
 	default:
 		meta.State, meta.Reason = record.Stopped, "plumbline failed: "+err.Error()
 	}
@@ -181,7 +182,9 @@ func (c *conductor) group(ctx context.Context, g group) error {
 	stops.Wait()
 
 	var fault *faultError
+	var wrong *AnswerError
 	isFault := errors.As(err, &fault) && ctx.Err() == nil
+	errors.As(err, &wrong)
 	for _, m := range members {
 		m.run.Ended = time.Now()
 		switch {
@@ -191,8 +194,11 @@ func (c *conductor) group(ctx context.Context, g group) error {
 			m.run.State, m.run.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
 		case isFault && fault.member == m:
 			m.run.State, m.run.Reason = record.Died, fault.err.Error()
+			if wrong != nil { // it lives, but does not answer as it must
+				m.run.State = record.Stopped
+			}
 		default:
-			m.run.State, m.run.Reason = record.Stopped, "its block ended early: "+err.Error()
+			m.run.State, m.run.Reason = record.Stopped, "its block ended early"
 		}
 		if m.w != nil {
 			if err2 := m.w.Finish(m.run); err2 != nil && (err == nil || isFault) {
@@ -204,9 +210,8 @@ func (c *conductor) group(ctx context.Context, g group) error {
 		return err
 	}
 	arm := fault.member.arm
-	var answer *AnswerError
 	c.deaths[arm.Name]++
-	if errors.As(err, &answer) || !c.started[arm.Name] {
+	if wrong != nil || !c.started[arm.Name] {
 		return &StopError{err} // it would be the same in every block
 	}
 	if c.deaths[arm.Name] > deathsAllowed {
@@ -333,14 +338,26 @@ func (c *conductor) preflight(ctx context.Context, m *member) error {
 		}
 	}
 	m.run.Preflight = forRecord(answers)
+	if c.first == "" {
+		c.first = m.arm.Label
+	}
 	if err := m.proc.Alive("at the first requests"); err != nil {
 		return &faultError{m, err}
 	}
-	if err := checkAnswers(c.session.Routes, answers); err != nil {
+	if err := checkAnswers(c.session.Routes, c.first, answers); err != nil {
 		return &faultError{m, err}
 	}
 	c.started[m.arm.Name] = true
 	return nil
+}
+
+// detailOf is what an error has to show beyond its one line.
+func detailOf(err error) string {
+	var d interface{ Detail() string }
+	if errors.As(err, &d) {
+		return d.Detail()
+	}
+	return ""
 }
 
 // stretch gives one member load for d, thawed if the others are frozen. The

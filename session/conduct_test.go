@@ -309,21 +309,30 @@ func TestWrongAnswersStop(t *testing.T) {
 	}{
 		"an unnamed 401":    {func(int, string) int { return 401 }, `preflight: GET /a: status 401; if that is the answer to weigh, name it in the plan`},
 		"a 500":             {func(int, string) int { return 500 }, `preflight: GET /a: status 500`},
-		"no agreement":      {func(arm int, route string) int { return 200 + 4*arm }, `but 20`},
+		"no agreement":      {func(arm int, route string) int { return 200 + 4*arm }, ` answered 20`},
 		"only one route":    {func(arm int, route string) int { return map[string]int{"GET /a": 200, "GET /b": 404 - 200*arm}[route] }, `GET /b`},
-		"the body is shown": {func(int, string) int { return 503 }, "the body:\n    because it may not be"},
+		"named by the plan": {nil, "status 200, but `expect` in the plan wants 401"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stage := &fakeStage{answer: tc.answer}
 				c := newConductor(t, sliced, stage)
+				if tc.answer == nil {
+					c.session.Routes[0].Status = []int{401}
+				}
 				err := c.run(t.Context())
 				var stop *StopError
 				if !errors.As(err, &stop) || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("got %v, want a StopError with %q", err, tc.want)
 				}
-				ended(t, c, stage, record.Stopped)
+				s := ended(t, c, stage, record.Stopped)
+				if strings.Contains(s.Reason, "\n") {
+					t.Errorf("the reason is not one line: %q", s.Reason)
+				}
+				if want := "the body (5 bytes):\nbecause it may not be"; tc.answer != nil && tc.answer(1, "GET /a") >= 400 && s.Detail != want {
+					t.Errorf("the body is not shown: %q, want %q", s.Detail, want)
+				}
 				if slices.ContainsFunc(stage.log, func(l string) bool { return strings.Contains(l, " load ") }) {
 					t.Error("load was sent to a router that answers wrongly")
 				}

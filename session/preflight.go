@@ -15,18 +15,27 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "preflight: %s: %s", e.Answer.Route, e.Why)
-	if e.Answer.Excerpt != "" {
-		fmt.Fprintf(&b, "; the body:\n    %s", strings.ReplaceAll(strings.TrimRight(e.Answer.Excerpt, "\n"), "\n", "\n    "))
+	return fmt.Sprintf("preflight: %s: %s", e.Answer.Route, e.Why)
+}
+
+// Detail shows the body, or as much of it as tells what it is.
+func (e *AnswerError) Detail() string {
+	const most = 600
+	body := strings.TrimRight(strings.ToValidUTF8(e.Answer.Excerpt, "\uFFFD"), "\n")
+	if body == "" {
+		return ""
 	}
-	return b.String()
+	head := fmt.Sprintf("the body (%d bytes):\n", e.Answer.BodyBytes)
+	if len(body) > most {
+		body = strings.ToValidUTF8(body[:most], "") + " …"
+	}
+	return head + body
 }
 
 // checkAnswers holds the preflight of one arm against what is expected. The first
-// preflight of a session fixes the expected status of the routes for which
-// the plan names none; from then on every arm must answer the same.
-func checkAnswers(routes []record.Route, answers []record.Answer) error {
+// preflight of a session, first's, fixes the expected status of the routes for
+// which the plan names none; from then on every arm must answer the same.
+func checkAnswers(routes []record.Route, first string, answers []record.Answer) error {
 	for i, a := range answers {
 		want := &routes[i].Status
 		bad := func(format string, args ...any) error {
@@ -35,13 +44,15 @@ func checkAnswers(routes []record.Route, answers []record.Answer) error {
 		switch {
 		case a.Error != "":
 			return bad("no answer: %s", a.Error)
-		case len(*want) > 0 && !slices.Contains(*want, a.Status):
-			return bad("status %d, but %s is expected (by `expect` in the plan, else by the first arm's answer)", a.Status, statuses(*want))
+		case len(*want) > 0 && slices.Contains(*want, a.Status):
+		case routes[i].Learned:
+			return bad("status %d, but %s answered %s", a.Status, first, statuses(*want))
 		case len(*want) > 0:
+			return bad("status %d, but `expect` in the plan wants %s", a.Status, statuses(*want))
 		case a.Status == 401 || a.Status == 403 || a.Status >= 500:
 			return bad("status %d; if that is the answer to weigh, name it in the plan: `expect: {%q: {status: [%d]}}`", a.Status, a.Route, a.Status)
 		default:
-			*want = []int{a.Status}
+			*want, routes[i].Learned = []int{a.Status}, true
 		}
 	}
 	return nil

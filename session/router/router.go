@@ -73,7 +73,6 @@ type Process struct {
 type DeathError struct {
 	When string // before it was ready, under load, ...
 	Exit error  // nil: exit status 0
-	Log  string // path of its log
 	Tail string // last lines of the log
 }
 
@@ -90,12 +89,31 @@ func (e *DeathError) Error() string {
 	case e.Exit == nil:
 		b.WriteString("; if it went to the background, tell it to stay in the foreground")
 	}
-	if e.Tail != "" {
-		b.WriteString("; the end of its log:\n" + indent(e.Tail))
-	} else {
-		b.WriteString("; it wrote nothing to its log")
-	}
 	return b.String()
+}
+
+// Detail shows the end of the log.
+func (e *DeathError) Detail() string { return endOfLog(e.Tail) }
+
+// LateError says that the router was not ready in time.
+type LateError struct {
+	Within time.Duration
+	Last   error  // of the last probe
+	Tail   string // last lines of its log
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("the router was not ready within %s: %v", e.Within, e.Last)
+}
+
+// Detail shows the end of the log.
+func (e *LateError) Detail() string { return endOfLog(e.Tail) }
+
+func endOfLog(tail string) string {
+	if tail == "" {
+		return "it wrote nothing to its log"
+	}
+	return "the end of its log:\n" + tail
 }
 
 // Start runs the program. The caller must Stop it, whatever else fails. An
@@ -164,7 +182,7 @@ func (p *Process) Alive(when string) error {
 }
 
 func (p *Process) death(when string) error {
-	return &DeathError{When: when, Exit: p.err, Log: p.cfg.Log, Tail: tail(p.cfg.Log, 10)}
+	return &DeathError{When: when, Exit: p.err, Tail: tail(p.cfg.Log, 10)}
 }
 
 // WaitReady polls until the router answers and is the one that answers.
@@ -204,13 +222,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 			if context.Cause(ctx) != errLate {
 				return context.Cause(ctx)
 			}
-			msg := fmt.Sprintf("the router was not ready within %s: %v", p.cfg.Ready.Within, last)
-			if t := tail(p.cfg.Log, 10); t != "" {
-				msg += "; the end of its log:\n" + indent(t)
-			} else {
-				msg += "; it wrote nothing to its log"
-			}
-			return errors.New(msg)
+			return &LateError{Within: p.cfg.Ready.Within, Last: last, Tail: tail(p.cfg.Log, 10)}
 		case <-time.After(wait):
 		}
 	}
@@ -308,5 +320,3 @@ func tail(path string, n int) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -193,7 +193,7 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 		mode string
 		want []string
 	}{
-		"dies": {mode: "dies", want: []string{"the router ended before it was ready (exit status 7)", "    a last word"}},
+		"dies": {mode: "dies", want: []string{"the router ended before it was ready (exit status 7)", "the end of its log:\na last word"}},
 		"never ready": {mode: "silent", cfg: func(c Config) Config { c.Ready.Within = 200 * time.Millisecond; return c },
 			want: []string{"the router was not ready within 200ms", "it wrote nothing to its log"}},
 		"wrong path": {mode: "serve", cfg: func(c Config) Config { c.Ready.Within, c.Ready.Path = 300*time.Millisecond, "/nothing"; return c },
@@ -224,9 +224,20 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 				err = p.WaitReady(t.Context())
 				p.Stop()
 			}
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := err.Error()
+			if strings.Contains(got, "\n") {
+				t.Errorf("the error is not one line: %q", got)
+			}
+			var d interface{ Detail() string }
+			if errors.As(err, &d) {
+				got += "\n" + d.Detail()
+			}
 			for _, want := range tc.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want an error with %q", err, want)
+				if !strings.Contains(got, want) {
+					t.Errorf("got %v, want an error with %q", got, want)
 				}
 			}
 		})
