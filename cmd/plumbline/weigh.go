@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,8 +91,12 @@ func (f *weighFlags) weigh(c *cobra.Command, p *plan.Plan, refs []string) (*gate
 	}
 	var stop *session.StopError
 	switch {
-	case errors.As(err, &stop): // the report says it; an incomplete session never passes
-		return v, &exitError{code: v.ExitCode}
+	case errors.As(err, &stop): // an incomplete session never passes
+		exit := &exitError{code: v.ExitCode}
+		if f.json { // otherwise the report has just said it
+			exit.err = errors.New(strings.TrimSpace(stop.Error() + "\n" + s.Detail))
+		}
+		return v, exit
 	case err != nil:
 		return v, fmt.Errorf("%w; %d of %d blocks were measured: `plumbline gate %s` judges them", err, v.Blocks, v.Planned, shellQuote(relative(dir)))
 	case v.ExitCode != 0:

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// routerMain is the server that the stories weigh. What it does wrong is said
+// by its flags; an argument @FILE stands for the words of that file, so that
+// a revision can differ from another without being compiled.
+func routerMain() {
+	var args []string
+	for _, a := range os.Args[1:] {
+		file, ok := strings.CutPrefix(a, "@")
+		if !ok {
+			args = append(args, a)
+			continue
+		}
+		words, err := os.ReadFile(file)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		args = append(args, strings.Fields(string(words))...)
+	}
+	f := flag.NewFlagSet("router", flag.ExitOnError)
+	listen := f.String("listen", "", "path of a unix socket, or host:port")
+	fail := f.Bool("fail", false, "answer every second request with 500")
+	status := f.Int("status", 200, "answer with it")
+	size := f.Int("size", 100, "bytes of the body")
+	die := f.Bool("die", false, "end before listening")
+	deaf := f.Bool("deaf", false, "never listen")
+	last := f.Int64("last", 0, "end at this request; 0: never")
+	_ = f.Parse(args) // it ends the process
+
+	body := strings.Repeat("x", *size)
+	switch {
+	case *status >= 400:
+		body = `{"error": "no token, no films"}`
+	case *die:
+		fmt.Fprintln(os.Stderr, "the database is asleep")
+		os.Exit(7)
+	case *deaf:
+		fmt.Fprintln(os.Stderr, "waiting for a database")
+		select {}
+	}
+	network := "tcp"
+	if strings.Contains(*listen, "/") {
+		network = "unix"
+	}
+	l, err := net.Listen(network, *listen)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Fprintln(os.Stderr, "listening")
+	var served atomic.Int64
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := served.Add(1)
+		if n == *last {
+			fmt.Fprintln(os.Stderr, "out of memory, of all things")
+			os.Exit(9)
+		}
+		if n%2 == 0 && *fail {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(*status)
+		fmt.Fprint(w, body)
+	}))
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
