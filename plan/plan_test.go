@@ -60,7 +60,7 @@ gates:
   latency_p50: {zone: 2.5%}
   latency_p99: {watch: false}
   error_rate: {zone: 0.2 points, watch: true}
-cpus: {load: 0, arms: "3,1-2"}
+cpus: {load: 0, arms: "3,1-2", awake: false}
 seed: 18446744073709551615
 `
 
@@ -94,7 +94,7 @@ func wantFull(dir, path string) *Plan {
 		Warmup:   Warmup{Idle: 5 * time.Second},
 		Schedule: Schedule{Mode: record.Interleaved, Slice: 100 * time.Millisecond, Block: 20 * time.Second, Blocks: 12},
 		Rules:    rules,
-		CPUs:     CPUs{Load: []int{0}, Arms: []int{1, 2, 3}, Awake: false},
+		CPUs:     CPUs{Load: []int{0}, Arms: []int{1, 2, 3}},
 		Seed:     1<<64 - 1,
 	}
 }
@@ -135,6 +135,7 @@ func TestDefaults(t *testing.T) {
 		Warmup:   Warmup{Load: 2 * time.Second},
 		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Freeze: true},
 		Rules:    record.DefaultRules(),
+		CPUs:     CPUs{Awake: true},
 		Seed:     1,
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
