@@ -41,7 +41,7 @@ func (v *Verdict) conclude(s *record.Session) {
 		limits = append(limits, fmt.Sprintf("The session is not complete (%s): %d of %d planned blocks.", stateAndReason(s), v.Blocks, v.Planned))
 	}
 	if n := missingRuns(s); n > 0 && s.State == record.Complete {
-		limits = append(limits, fmt.Sprintf("Data are missing: of %d planned runs the record holds nothing.", n))
+		limits = append(limits, fmt.Sprintf("Data are missing: the record holds nothing of %d of %d planned runs.", n, len(s.Order)))
 	}
 	if lost := lostRuns(s); lost[1] >= lost[0]+lostMore {
 		limits = append(limits, fmt.Sprintf("The candidate lost %d runs, the baseline %d: it cannot pass.", lost[1], lost[0]))
@@ -164,6 +164,9 @@ func lostRuns(s *record.Session) (lost [2]int) {
 }
 
 func stateAndReason(s *record.Session) string {
+	if s.State == record.Running {
+		return "its writer was killed, or is still at work"
+	}
 	if s.Reason == "" {
 		return string(s.State)
 	}

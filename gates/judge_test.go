@@ -266,7 +266,7 @@ func TestSessions(t *testing.T) {
 		{"two blocks", func(s *record.Session) { s.Runs = s.Runs[:4]; s.Order = s.Order[:4] },
 			gates.Invalid, "No row could be judged: needs at least 3 blocks, has 2.", record.LatencyP50, gates.RowNotComparable, "needs at least 3 blocks, has 2"},
 		{"runs missing", func(s *record.Session) { s.Runs = s.Runs[:10] },
-			gates.Inconclusive, "Data are missing: of 2 planned runs the record holds nothing.", record.LatencyP50, gates.RowEquivalent, ""},
+			gates.Inconclusive, "Data are missing: the record holds nothing of 2 of 12 planned runs.", record.LatencyP50, gates.RowEquivalent, ""},
 		{"samples missing", func(s *record.Session) {
 			each(s, "candidate", func(r *record.Run) { delete(r.Samples, a) })
 		}, gates.Inconclusive, "Not comparable: P50 of GET /a", record.LatencyP50, gates.RowNotComparable, "too few requests: 0 of 6 blocks had 20 beyond P50"},
@@ -463,16 +463,26 @@ func TestErrorRates(t *testing.T) {
 	}
 }
 
-// TestNoErrorsNeedsRequests: even where the plan's zone is so wide that fewer
-// would do for the interval.
+// TestNoErrorsNeedsRequests: no errors among a few requests say nothing of a
+// rate at the zone's edge.
 func TestNoErrorsNeedsRequests(t *testing.T) {
-	s := world{seed: 1, blocks: 6, routes: 1, slices: 1, perSlice: 1}.session()
-	s.Rules.Metrics[record.ErrorRate] = record.Rule{Zone: 0.01}
-	for _, r := range s.Runs {
-		r.Samples["GET /a"].Codes = map[int]int{200: 500}
-	}
-	if c := find(t, gates.Judge(s), "GET /a", record.ErrorRate); c.Verdict != gates.RowInconclusive || c.NotSlower || c.MoreBlocks != 2 {
-		t.Errorf("3,000 requests: %s, not slower %v, %d more blocks; want inconclusive and 2 more", c.Verdict, c.NotSlower, c.MoreBlocks)
+	for _, tt := range []struct {
+		zone float64
+		want gates.RowVerdict
+		more int
+	}{
+		{0.001, gates.RowInconclusive, 2}, // needs 4,000, has 3,000
+		{0.002, gates.RowEquivalent, 0},   // needs 2,000
+		{0.0001, gates.RowInconclusive, 74},
+	} {
+		s := world{seed: 1, blocks: 6, routes: 1, slices: 1, perSlice: 1}.session()
+		s.Rules.Metrics[record.ErrorRate] = record.Rule{Zone: tt.zone}
+		for _, r := range s.Runs {
+			r.Samples["GET /a"].Codes = map[int]int{200: 500}
+		}
+		if c := find(t, gates.Judge(s), "GET /a", record.ErrorRate); c.Verdict != tt.want || c.NotSlower || c.MoreBlocks != tt.more {
+			t.Errorf("zone %v, 3,000 requests: %s, not slower %v, %d more blocks; want %s and %d more", tt.zone, c.Verdict, c.NotSlower, c.MoreBlocks, tt.want, tt.more)
+		}
 	}
 }
 

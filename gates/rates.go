@@ -12,10 +12,12 @@ const (
 	// rateLevel is the one-sided level of each limit of an error rate. It is
 	// one claim, not one of nineteen, so it keeps the usual 2.5 %.
 	rateLevel = 0.025
-	// minRateRequests per arm can tell no errors from a rate of 0.1 points:
-	// Newcombe's limit for 0 of 4,000 against 0 of 4,000 is 0.096 points.
-	minRateRequests = 4000
 )
+
+// minRateRequests per arm can tell no errors from a rate at the zone's edge:
+// 4,000 for 0.1 points, as Newcombe's limit for 0 of 4,000 against 0 of 4,000 is
+// 0.096 points.
+func minRateRequests(zone float64) int { return int(math.Ceil(4 / zone)) }
 
 // errorCounts are a route's errors among all requests that were sent, counted
 // or not, also by runs that were set aside: a new error is a result, not dirt.
@@ -85,13 +87,13 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 		case e.blocks.N < minBlocks:
 			r.Reasons = append(r.Reasons, needsBlocks(e.blocks.N))
 		case e.none():
-			if min(e.total[0].N, e.total[1].N) < minRateRequests {
+			if min(e.total[0].N, e.total[1].N) < minRateRequests(rule.Zone) {
 				e.total = pool.total
 				r.Reasons = append(r.Reasons, fmt.Sprintf("no errors; judged together with all %d routes that have none: %d against %d requests",
 					pooled, e.total[0].N, e.total[1].N))
 			}
-			if min(e.total[0].N, e.total[1].N) < minRateRequests {
-				r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests to exclude errors: %d in each arm are needed", minRateRequests))
+			if min(e.total[0].N, e.total[1].N) < minRateRequests(rule.Zone) {
+				r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests to exclude errors: %d in each arm are needed", minRateRequests(rule.Zone)))
 			}
 			r.claims = []claim{e.claim(rule.Zone)}
 		default:
@@ -137,7 +139,7 @@ func (e errorCounts) claim(zone float64) claim {
 	}
 	c.low, c.high = limits(first, second, e.blocks, c.level)
 	if e.none() {
-		c.short = min(first.N, second.N) < minRateRequests
+		c.short = min(first.N, second.N) < minRateRequests(zone)
 	} else {
 		c.slower = max(stats.NewcombeAbove(first, second, zone), e.blocks.Above(zone))
 		c.faster = max(stats.NewcombeAbove(second, first, zone), e.blocks.Below(-zone))
@@ -146,7 +148,7 @@ func (e errorCounts) claim(zone float64) claim {
 		grow := func(c stats.Count) stats.Count {
 			return stats.Count{X: c.X * blocks / e.blocks.N, N: c.N * blocks / e.blocks.N}
 		}
-		if e.none() && min(grow(first).N, grow(second).N) < minRateRequests {
+		if e.none() && min(grow(first).N, grow(second).N) < minRateRequests(zone) {
 			return math.Inf(-1), math.Inf(1)
 		}
 		more := e.blocks

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -114,7 +115,12 @@ const maxSize = 64 << 10
 
 // Read reads and checks a plan file.
 func Read(path string) (*Plan, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1)) // Parse refuses what is larger
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}

@@ -177,7 +177,8 @@ func list(rows []gates.Comparison, say voice) string {
 		if c.Verdict == gates.RowNotComparable {
 			text += " is not comparable" + at
 			if len(c.Reasons) > 0 {
-				text += " (" + say.text(shorten(clean(c.Reasons[0]), 80)) + ")"
+				reason, _, _ := strings.Cut(clean(c.Reasons[0]), ";") // the hint after it stands in the footnote
+				text += " (" + say.text(shorten(reason, 80)) + ")"
 			}
 		} else {
 			text += " " + amount(c, c.Effect) + at

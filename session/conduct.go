@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type Event struct {
 	Left   time.Duration // about how long the session will still take
 	Worst  string        // what Hooks.Interim said last
 	Done   bool          // the block has just ended
+	Lost   string        // why the block that has just ended does not count
 }
 
 // Hooks are functions that a session calls as it goes; either may be nil.
@@ -87,6 +89,7 @@ type conductor struct {
 	started map[string]bool
 	first   string // label of the arm that was asked first
 	worst   string
+	lost    string // why the block under way does not count
 }
 
 // member is one run of the group that is under way.
@@ -156,7 +159,8 @@ func (c *conductor) groups(ctx context.Context, all []group) error {
 			if c.hooks.Interim != nil {
 				c.worst = c.hooks.Interim(c.session)
 			}
-			c.tell(Event{Phase: "done", Block: g.block, Done: true})
+			c.tell(Event{Phase: "done", Block: g.block, Done: true, Lost: c.lost})
+			c.lost = ""
 		}
 	}
 	return nil
@@ -210,6 +214,7 @@ func (c *conductor) group(ctx context.Context, g group) error {
 		return err
 	}
 	arm := fault.member.arm
+	c.lost = err.Error()
 	c.deaths[arm.Name]++
 	if wrong != nil || !c.started[arm.Name] {
 		return &StopError{err} // it would be the same in every block
@@ -376,7 +381,12 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		case <-live.Done():
 		}
 	}()
-	start, end, err = m.client.Stretch(live, d, sink)
+	start, end, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
+		if ctx.Err() != nil { // what we cut off ourselves is no error of the router
+			rs = slices.DeleteFunc(rs, func(r *vegeta.Result) bool { return r.Code == 0 })
+		}
+		return sink(rs)
+	})
 	cancel()
 	switch {
 	case ctx.Err() != nil:

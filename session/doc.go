@@ -3,8 +3,8 @@
 //
 // The recipe, which the files follow:
 //
-//  1. Prepare (prepare.go) reads the targets, checks out and builds every arm
-//     and writes down what will be measured, before anything is started.
+//  1. Prepare (prepare.go, layout.go) reads the targets, checks out and builds
+//     every arm and writes down what will be measured, before anything is started.
 //  2. order (order.go) draws the order of runs and slices from the seed.
 //  3. Run (conduct.go) measures group by group. A group is the runs that live
 //     at the same time: all arms of a block when sliced, one run otherwise.

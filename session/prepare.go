@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +36,11 @@ type Prepared struct {
 	folder    *record.Folder
 	session   *record.Session
 	stage     *machine
+	temp      *tempDir
 	probes    []targets.Target
 	workspace *build.Workspace // nil: nothing came from git
 	awake     []string         // Job.Awake
+	talk      func(format string, args ...any)
 }
 
 // Close removes what Prepare put outside the session folder.
@@ -48,21 +49,38 @@ func (p *Prepared) Close() error {
 	if p.workspace != nil {
 		err = p.workspace.Close()
 	}
-	if p.stage != nil {
-		err = errors.Join(err, os.RemoveAll(p.stage.temp))
+	if p.temp != nil {
+		err = errors.Join(err, p.temp.remove())
 	}
 	return err
 }
 
 // Run measures the session, on the CPUs that the plan says.
-func (p *Prepared) Run(ctx context.Context, hooks Hooks) (*record.Session, error) {
+func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err error) {
+	defer func() {
+		if err != nil && p.session.State == record.Running { // it did not come to its first run
+			p.session.State, p.session.Reason = record.Stopped, err.Error()
+			if ctx.Err() != nil {
+				p.session.State = record.Interrupted
+			}
+			err = errors.Join(err, p.folder.SaveMeta(p.session.Meta))
+		}
+	}()
+	cpus := slices.Concat(p.session.Load.CPUs, p.session.Load.ArmCPUs)
+	release, err := takeTurn(ctx, turnsDir, cpus, func(cpu int) {
+		p.talk("waiting: another session measures on CPU %d", cpu)
+	})
+	if err != nil {
+		return p.session, err
+	}
+	defer release()
 	unpin, err := pin(p.session.Load.CPUs)
 	if err != nil {
 		return p.session, err
 	}
 	defer unpin()
 	if p.session.Load.Awake {
-		sleep, err := keepAwake(p.awake, slices.Concat(p.session.Load.CPUs, p.session.Load.ArmCPUs))
+		sleep, err := keepAwake(p.awake, cpus)
 		if err != nil {
 			return p.session, err
 		}
@@ -83,20 +101,27 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	folder, err := record.Create(j.Dir)
-	if err != nil {
-		return nil, err
-	}
-	p := &Prepared{folder: folder, probes: l.probes, awake: j.Awake}
+	p := &Prepared{probes: l.probes, awake: j.Awake, talk: j.Talk}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.Close())
-			if !built(folder.Dir()) { // a build's log is worth keeping, nothing else is
-				err = errors.Join(err, folder.Discard())
-			}
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, p.Close())
+		if p.folder != nil && !built(p.folder.Dir()) { // a build's log is worth keeping, nothing else is
+			err = errors.Join(err, p.folder.Discard())
 		}
 	}()
 	meta := l.meta
+	// Every revision is found before the first is built, and before the session
+	// folder is there, which may lie in the repository itself.
+	for i := range l.arms {
+		if err := p.checkout(ctx, j, &l.arms[i], &meta.Warnings); err != nil {
+			return nil, err
+		}
+	}
+	if p.folder, err = record.Create(j.Dir); err != nil {
+		return nil, err
+	}
 	meta.Format, meta.Tool, meta.Command, meta.Created = record.Format, j.Tool, j.Command, time.Now()
 	if len(meta.Load.CPUs) == 0 {
 		meta.Warnings = append(meta.Warnings, "the load generator and the arms share their CPUs: nothing is pinned")
@@ -104,20 +129,19 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if meta.Inputs, err = p.copyInputs(j.Plan, l.kind, l.set); err != nil {
 		return nil, err
 	}
-	temp, err := privateDir()
-	if err != nil {
+	if p.temp, err = newTempDir(); err != nil {
 		return nil, err
 	}
-	p.stage = &machine{planDir: j.Plan.Dir, temp: temp, load: meta.Load, targets: l.set.Targets}
+	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: meta.Load, targets: l.set.Targets}
 	for i := range l.arms {
-		if err := p.buildArm(ctx, j, &l.arms[i], &meta.Warnings); err != nil {
+		if err := p.build(ctx, j, &l.arms[i]); err != nil {
 			return nil, err
 		}
 		l.arms[i].targets = filepath.Dir(l.kind.Targets)
 		meta.Arms = append(meta.Arms, l.arms[i].arm)
 	}
 	p.stage.launches = l.arms
-	p.session = &record.Session{Dir: folder.Dir(), Meta: meta}
+	p.session = &record.Session{Dir: p.folder.Dir(), Meta: meta}
 	for _, w := range meta.Warnings {
 		j.Talk("warning: %s", w)
 	}
@@ -127,8 +151,8 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	}
 	last := len(labels) - 1
 	j.Talk("weighing %s against %s: %s, about %s, recorded in %s", labels[last], strings.Join(labels[:last], ", "),
-		count(meta.Schedule.Blocks, "block"), about(meta.Schedule, len(labels)), folder.Dir())
-	return p, folder.SaveMeta(meta)
+		count(meta.Schedule.Blocks, "block"), about(meta.Schedule, len(labels)), p.folder.Dir())
+	return p, p.folder.SaveMeta(meta)
 }
 
 const buildsDir = "builds"
@@ -143,160 +167,6 @@ type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
-
-// layout is what a job comes to before anything is built.
-type layout struct {
-	kind   plan.Kind
-	set    *targets.Set
-	probes []targets.Target
-	arms   []launch
-	meta   record.Meta // without what only the build can tell
-}
-
-func lay(j Job) (l layout, err error) {
-	if l.kind, err = j.Plan.Kind(j.Kind); err != nil {
-		return l, err
-	}
-	if l.set, err = targets.Read(l.kind.Targets); err != nil {
-		return l, err
-	}
-	l.meta = record.Meta{
-		Seed: j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
-		Load: record.Load{Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol},
-	}
-	if url := l.set.Targets[0].URL; strings.HasPrefix(url, "https:") { // all of them name one scheme
-		return l, fmt.Errorf("%s: %s: requests are sent without TLS; write http://, or the path alone", l.kind.Targets, url)
-	}
-	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set); err != nil {
-		return l, err
-	}
-	if l.arms, err = armsOf(j.Plan, l.kind, j.Refs); err != nil {
-		return l, err
-	}
-	l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs())
-	l.meta.Load.Awake = j.Plan.CPUs.Awake && canKeepAwake && len(l.meta.Load.CPUs) > 0
-	return l, err
-}
-
-// routesOf lists the routes of the targets with what the plan expects of
-// them, and the request that the preflight sends to each.
-func routesOf(p *plan.Plan, set *targets.Set) (routes []record.Route, probes []targets.Target, err error) {
-	index := map[string]int{}
-	for _, t := range set.Targets {
-		name := record.RouteName(t.Method, t.URL)
-		if _, ok := index[name]; ok {
-			continue
-		}
-		index[name] = len(routes)
-		routes = append(routes, record.Route{Name: name})
-		probes = append(probes, t)
-	}
-	for _, e := range p.Expect {
-		i, ok := index[e.Route]
-		if !ok {
-			names := slices.Collect(maps.Keys(index))
-			slices.Sort(names)
-			return nil, nil, fmt.Errorf("%s:%d: expect: no target has the route %q; the targets' routes are: %s", p.Path, e.Line, e.Route, strings.Join(names, ", "))
-		}
-		routes[i].Status, routes[i].BodyAny = e.Status, e.BodyAny
-	}
-	return routes, probes, nil
-}
-
-// armsOf names the arms and puts together how each is started: the refs and
-// the working tree, or the arms of the plan. Baselines come first.
-func armsOf(p *plan.Plan, kind plan.Kind, refs []string) ([]launch, error) {
-	var arms []launch
-	if len(refs) > 0 {
-		for i, ref := range refs {
-			name := "baseline"
-			if i > 0 {
-				name = fmt.Sprintf("baseline-%d", i+1)
-			}
-			arms = append(arms, launch{
-				arm:    record.Arm{Name: name, Role: record.Baseline, Label: ref, Ref: ref},
-				router: p.RouterFor(kind, ref, name),
-			})
-		}
-		arms = append(arms, launch{arm: record.Arm{Name: "candidate", Role: record.Candidate, Label: "HEAD"}, router: p.RouterFor(kind, "candidate")})
-		for _, l := range arms {
-			if l.router.Build == "" && !l.uses("{source}") {
-				return nil, fmt.Errorf("%s: router.build: every revision would run the same program, as nothing is built and run does not name {source}; say how a revision is built, or name the arms in the plan and use `plumbline run`", p.Path)
-			}
-		}
-	} else {
-		for _, a := range p.Arms {
-			arms = append(arms, launch{arm: record.Arm{Name: a.Name, Role: record.Baseline, Label: a.Name, Ref: a.Ref}, router: p.RouterFor(kind, a.Name)})
-		}
-		if len(arms) < 2 {
-			return nil, fmt.Errorf("%s: arms: a session weighs at least two, the plan names %d; add `arms: {baseline: …, candidate: …}`, or weigh revisions with `plumbline against REF`", p.Path, len(arms))
-		}
-		// The candidate is the arm of that name, else the last; what is called
-		// baseline decides, else the first.
-		if i := slices.IndexFunc(arms, func(l launch) bool { return l.arm.Name == "candidate" }); i >= 0 {
-			arms = append(slices.Delete(slices.Clone(arms), i, i+1), arms[i])
-		}
-		if i := slices.IndexFunc(arms, func(l launch) bool { return l.arm.Name == "baseline" }); i > 0 && i < len(arms)-1 {
-			first := arms[i]
-			arms = append([]launch{first}, slices.Delete(slices.Clone(arms), i, i+1)...)
-		}
-		arms[len(arms)-1].arm.Role = record.Candidate
-	}
-	for i := range arms {
-		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
-	}
-	return arms, nil
-}
-
-func scheduleOf(p *plan.Plan) record.Schedule {
-	s := record.Schedule{
-		Mode: p.Schedule.Mode, Blocks: p.Schedule.Blocks, BlockS: record.Seconds(p.Schedule.Block.Seconds()),
-		WarmupS: record.Seconds(p.Warmup.Load.Seconds()), IdleS: record.Seconds(p.Warmup.Idle.Seconds()),
-		CountFromS: countFrom,
-	}
-	if s.Mode == record.Sliced {
-		s.SliceS, s.Freeze = record.Seconds(p.Schedule.Slice.Seconds()), p.Schedule.Freeze
-	}
-	return s
-}
-
-// countFrom is the start of a slice that is sent but not counted: caches and
-// the CPU's clock have to come back from what ran in between (METHOD.md).
-const countFrom record.Seconds = 0.005
-
-// armCPUs is how many CPUs the arms get by default. They do not run at the
-// same time, and each CPU more is one that has to be kept awake.
-const armCPUs = 4
-
-// cpusOf decides where the generator and the arms run. By default the first
-// CPU that this process may use is the generator's and the next are the arms'.
-func cpusOf(c plan.CPUs, allowed []int) (load, arms []int, err error) {
-	if len(c.Load) == 0 && len(c.Arms) == 0 {
-		if len(allowed) < 2 {
-			return nil, nil, nil
-		}
-		return allowed[:1], allowed[1:min(len(allowed), 1+armCPUs)], nil
-	}
-	for _, n := range slices.Concat(c.Load, c.Arms) {
-		if len(allowed) > 0 && !slices.Contains(allowed, n) {
-			return nil, nil, fmt.Errorf("cpus: this process may not use CPU %d; it may use %v", n, allowed)
-		}
-	}
-	rest := func(taken []int) []int {
-		return slices.DeleteFunc(slices.Clone(allowed), func(n int) bool { return slices.Contains(taken, n) })
-	}
-	load, arms = c.Load, c.Arms
-	if len(load) == 0 {
-		load = rest(arms)
-	}
-	if len(arms) == 0 {
-		arms = rest(load)
-	}
-	if len(load) == 0 || len(arms) == 0 {
-		return nil, nil, fmt.Errorf("cpus: nothing is left of %v for the other side; name cpus.load and cpus.arms", allowed)
-	}
-	return load, arms, nil
-}
 
 // copyInputs hashes the plan and the target files and copies them into the record.
 func (p *Prepared) copyInputs(pl *plan.Plan, kind plan.Kind, set *targets.Set) ([]record.Input, error) {
@@ -333,37 +203,44 @@ func (p *Prepared) copyInputs(pl *plan.Plan, kind plan.Kind, set *targets.Set) (
 
 func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// buildArm checks out and builds one arm where the plan asks for it, and
-// notes what will be started.
-func (p *Prepared) buildArm(ctx context.Context, j Job, l *launch, warnings *[]string) error {
+// checkout fetches an arm's sources where the plan builds or runs from them.
+func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]string) error {
 	a := &l.arm
 	l.source = j.Plan.Dir
-	if len(j.Refs) > 0 || a.Ref != "" || l.router.Build != "" {
-		if p.workspace == nil {
-			w, err := build.Open(ctx, j.Plan.Dir)
-			if err != nil {
-				return err
-			}
-			p.workspace = w
-		}
-		src, err := p.workspace.Checkout(ctx, a.Ref)
+	if len(j.Refs) == 0 && a.Ref == "" && l.router.Build == "" {
+		return nil
+	}
+	if p.workspace == nil {
+		w, err := build.Open(ctx, j.Plan.Dir)
 		if err != nil {
-			return &UsageError{err}
+			return err
 		}
-		l.source = src.Dir
-		a.Commit, a.Tree, a.Dirty = src.Commit, src.Tree, src.Dirty
-		if len(j.Refs) > 0 {
-			a.Label = src.Label
-		}
-		if len(src.Untracked) > 0 {
-			*warnings = append(*warnings, fmt.Sprintf("%s is built without files that git does not track: %s; `git add` those that belong to it", a.Label, strings.Join(src.Untracked, ", ")))
-		}
-		if l.router.Build != "" {
-			j.Talk("building %s", describe(*a))
-			log := filepath.Join(p.folder.Dir(), buildsDir, a.Name+".log")
-			if l.build, err = p.workspace.Build(ctx, a.Name, src, l.router.Build, nil, log); err != nil {
-				return fmt.Errorf("building %s: %w", a.Label, err)
-			}
+		p.workspace = w
+	}
+	src, err := p.workspace.Checkout(ctx, a.Ref)
+	if err != nil {
+		return &UsageError{err}
+	}
+	l.checkout, l.source = src, src.Dir
+	a.Commit, a.Tree, a.Dirty = src.Commit, src.Tree, src.Dirty
+	if len(j.Refs) > 0 {
+		a.Label = src.Label
+	}
+	if len(src.Untracked) > 0 {
+		*warnings = append(*warnings, fmt.Sprintf("%s is built without files that git does not track: %s; `git add` those that belong to it", a.Label, strings.Join(src.Untracked, ", ")))
+	}
+	return nil
+}
+
+// build builds an arm where the plan says how, and notes what will be started.
+func (p *Prepared) build(ctx context.Context, j Job, l *launch) error {
+	a := &l.arm
+	if l.router.Build != "" {
+		j.Talk("building %s: %s", a.Name, describe(*a))
+		log := filepath.Join(p.folder.Dir(), buildsDir, a.Name+".log")
+		var err error
+		if l.build, err = p.workspace.Build(ctx, a.Name, l.checkout, l.router.Build, nil, log); err != nil {
+			return fmt.Errorf("building %s: %w", a.Label, err)
 		}
 	}
 	if a.Tree != "" && l.build == "" {
@@ -401,21 +278,6 @@ func (l launch) hash(planDir string) (string, error) {
 		return "", fmt.Errorf("router.run: %w; install it, or name it with its path (relative to the plan's folder)", err)
 	}
 	return build.HashTree(path)
-}
-
-// privateDir makes the folder for sockets and the runs' own folders. Where
-// TMPDIR is too deep for a unix socket's path, the system's is used.
-func privateDir() (string, error) {
-	const longest = 60 // leaves room for /NNN.sock and the random part in 104 bytes
-	base := os.TempDir()
-	if len(base) > longest {
-		base = "/tmp"
-	}
-	dir, err := os.MkdirTemp(base, "plumbline-run-")
-	if err != nil {
-		return "", fmt.Errorf("making a private folder: %w", err)
-	}
-	return dir, os.Chmod(dir, 0o755)
 }
 
 var _ client = (*load.Client)(nil)

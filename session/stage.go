@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plumbline/build"
 	"plumbline/plan"
 	"plumbline/record"
 	"plumbline/session/load"
@@ -22,11 +23,12 @@ import (
 
 // launch is what it takes to start one arm.
 type launch struct {
-	arm     record.Arm
-	router  plan.Router
-	build   string // what its build wrote; empty: nothing was built
-	source  string // its checkout; empty: the plan's folder
-	targets string // folder of the target file
+	arm      record.Arm
+	router   plan.Router
+	build    string // what its build wrote; empty: nothing was built
+	source   string // the folder of its checkout, or the plan's
+	checkout build.Source
+	targets  string // folder of the target file
 }
 
 // machine is the real stage: this computer.

@@ -45,7 +45,7 @@ type Input struct {
 // Read reads a target file in either format; body files that it names are
 // relative to its folder. An error names file and line and says what to do.
 func Read(path string) (*Set, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading targets: %w", err)
 	}
@@ -54,8 +54,26 @@ func Read(path string) (*Set, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
-		return os.ReadFile(name)
+		return readFile(name)
 	})
+}
+
+// maxFile bounds a target file and a body: the whole set is held in memory.
+const maxFile = 256 << 20
+
+// readFile reads a regular file; a device or a pipe could be read for ever,
+// and not a second time for the record.
+func readFile(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return os.ReadFile(path) // says it better
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case st.Size() > maxFile:
+		return nil, fmt.Errorf("%s holds %d MiB, more than the %d MiB that one file may", path, st.Size()>>20, maxFile>>20)
+	}
+	return os.ReadFile(path)
 }
 
 // Parse is Read without the file system: name stands in errors and in the

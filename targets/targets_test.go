@@ -196,3 +196,30 @@ func TestRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What could be read for ever, or not twice, is refused before it is read.
+func TestOnlyRegularFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	huge := write("huge", "")
+	if err := os.Truncate(huge, 300<<20); err != nil { // a hole: it takes no room
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		os.DevNull: os.DevNull + " is not a regular file",
+		dir:        "is not a regular file",
+		huge:       "huge holds 300 MiB, more than the 256 MiB that one file may",
+		write("device.http", "GET /\n@/dev/zero"): "device.http:2: ",
+		write("hole.http", "GET /\n@huge"):        "more than the 256 MiB",
+	} {
+		if _, err := targets.Read(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", path, err, want)
+		}
+	}
+}

@@ -72,11 +72,15 @@ func (p *progress) event(e session.Event) {
 		e.Left = p.last.Left
 	}
 	p.last, p.since = e, time.Now()
+	if e.Lost != "" {
+		p.erase()
+		fmt.Fprintf(p.w, "block %d of %d is lost: %s\n", e.Block, e.Blocks, e.Lost)
+	}
 	if p.width > 0 {
 		p.draw()
 		return
 	}
-	if e.Done {
+	if e.Done && e.Lost == "" {
 		fmt.Fprintf(p.w, "block %d of %d done%s%s\n", e.Block, e.Blocks, left(e.Left), worst(e.Worst))
 	}
 }

@@ -32,6 +32,9 @@ work, and shows the report that "plumbline against" would have made. Ends with
 			if slow, err = demo.ParseSlow(slowFlag); err != nil {
 				return usage(err)
 			}
+			if slow.Share < 0.2 {
+				return usage(fmt.Errorf("--slow %q: plant at least 20 %%; with less, half a minute of load may not tell it from the zone of 5 %%", slowFlag))
+			}
 			dir, err := os.MkdirTemp("", "plumbline-try-")
 			if err != nil {
 				return err

@@ -203,10 +203,10 @@ func Handler(slow Slow) http.Handler {
 }
 
 // Serve answers on address until ctx ends: a host:port, or the path of a unix
-// socket (recognised by its slash). HTTP/1.1 and HTTP/2 without TLS.
+// socket (recognised by a slash, or by having no colon). HTTP/1.1 and HTTP/2 without TLS.
 func Serve(ctx context.Context, address string, slow Slow) error {
 	network := "tcp"
-	if strings.Contains(address, "/") {
+	if strings.Contains(address, "/") || !strings.Contains(address, ":") {
 		network = "unix"
 	}
 	l, err := net.Listen(network, address)
