@@ -171,7 +171,7 @@ type Rules struct {
 }
 
 // DefaultRules are METHOD.md's: zones of 5 % for P50, 10 % for the
-// distribution and P99 (watched), 0.1 points for error rates; a floor of 2 µs.
+// distribution and P99 (watched), 0.1 points for error rates; a floor of 5 µs.
 func DefaultRules() Rules {
 	return Rules{
 		Metrics: map[Metric]Rule{
@@ -180,7 +180,7 @@ func DefaultRules() Rules {
 			LatencyP99:          {Zone: 0.10, Watch: true},
 			ErrorRate:           {Zone: 0.001},
 		},
-		FloorS: 2e-6,
+		FloorS: 5e-6,
 	}
 }
 
