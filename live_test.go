@@ -129,7 +129,7 @@ type live struct {
 	program string // to be installed; empty: comes with plumbline
 	run     string // YAML list; WORK in its environment says how much work
 	normal  string // value of WORK
-	more    string // value of WORK for a route at least 30 % slower
+	more    string // value of WORK for a route about 30 % slower
 	slowed  string // that route
 	targets string
 	files   map[string]string

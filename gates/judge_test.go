@@ -221,6 +221,7 @@ func TestFloor(t *testing.T) {
 	w := small(1)
 	w.change = map[string]float64{"GET /a": math.Log1p(0.07)}
 	s := w.session()
+	s.Rules.FloorS = 2e-6
 	for _, r := range s.Runs {
 		for i := range r.Samples["GET /a"].Latency {
 			r.Samples["GET /a"].Latency[i] /= 10
