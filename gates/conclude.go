@@ -10,10 +10,6 @@ import (
 	"plumbline/record"
 )
 
-// lostMore is how many more runs than the baseline a candidate must lose to
-// be kept from passing.
-const lostMore = 2
-
 // conclude takes the first of invalid, regression, inconclusive and pass that
 // applies, and says why.
 func (v *Verdict) conclude(s *record.Session) {
@@ -43,8 +39,8 @@ func (v *Verdict) conclude(s *record.Session) {
 	if n := missingRuns(s); n > 0 && s.State == record.Complete {
 		limits = append(limits, fmt.Sprintf("Data are missing: the record holds nothing of %d of %d planned runs.", n, len(s.Order)))
 	}
-	if lost := lostRuns(s); lost[1] >= lost[0]+lostMore {
-		limits = append(limits, fmt.Sprintf("The candidate lost %d runs, the baseline %d: it cannot pass.", lost[1], lost[0]))
+	if lost := lostRuns(s); lost[1] > lost[0] {
+		limits = append(limits, fmt.Sprintf("The candidate lost %d of its runs, the baseline %d: it cannot pass.", lost[1], lost[0]))
 	}
 	for _, metric := range slices.Sorted(maps.Keys(s.Rules.Metrics)) {
 		if !slices.Contains(record.Metrics[:], metric) {

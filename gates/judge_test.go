@@ -278,9 +278,11 @@ func TestSessions(t *testing.T) {
 			s.Runs[0].State = record.Stopped
 		}, gates.Invalid, "candidate was not ready within 30 s\nThe session stopped with 0 complete blocks; a verdict needs 3.", noRow, "", ""},
 		{"one run died", func(s *record.Session) { s.Runs[1].State, s.Runs[1].Reason = record.Died, "signal: killed" },
+			gates.Inconclusive, "The candidate lost 1 of its runs, the baseline 0: it cannot pass.", record.LatencyP50, gates.RowEquivalent, ""},
+		{"a run of the baseline died", func(s *record.Session) { s.Runs[0].State = record.Died },
 			gates.Pass, "5 of 6 planned blocks were judged.", record.LatencyP50, gates.RowEquivalent, ""},
 		{"two runs died", func(s *record.Session) { s.Runs[1].State = record.Died; s.Runs[5].State = record.Died },
-			gates.Inconclusive, "The candidate lost 2 runs, the baseline 0: it cannot pass.", record.LatencyP50, gates.RowEquivalent, ""},
+			gates.Inconclusive, "The candidate lost 2 of its runs, the baseline 0: it cannot pass.", record.LatencyP50, gates.RowEquivalent, ""},
 		{"both arms died", func(s *record.Session) {
 			for _, i := range []int{0, 1, 4, 5} {
 				s.Runs[i].State = record.Died
@@ -306,7 +308,7 @@ func TestSessions(t *testing.T) {
 				thin(r, a, 1)
 			}
 		}, gates.Inconclusive, "Not comparable: P50 of GET /a, latency distribution of GET /a.", record.LatencyP50, gates.RowNotComparable,
-			"too few requests: 0 of 6 blocks had 20 beyond P50 in each arm, 3 must; lengthen block or raise the number of blocks"},
+			"too few requests: 0 of 6 blocks had 20 beyond P50 in each arm, 3 must; lengthen slice or block, or raise the number of blocks"},
 		{"few requests", func(s *record.Session) {
 			for _, r := range s.Runs {
 				thin(r, a, 5)

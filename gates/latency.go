@@ -147,7 +147,7 @@ func (r *row) tooFew(pt point, blocks int) {
 		need = minBeyondP99
 	}
 	r.Blocks = len(pt.effects)
-	r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests: %d of %d blocks had %d beyond P%d in each arm, %d must; lengthen block or raise the number of blocks",
+	r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests: %d of %d blocks had %d beyond P%d in each arm, %d must; lengthen slice or block, or raise the number of blocks",
 		len(pt.effects), blocks, need, pt.p, minBlocks))
 }
 

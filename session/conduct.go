@@ -69,6 +69,10 @@ type StopError struct{ Err error }
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
+// tooLong is how long an answer may take before its run is given up; the
+// client gives up a request a moment later.
+const tooLong = 30 * time.Second
+
 // deathsAllowed is how many of its runs an arm may lose before the session
 // is not worth going on with.
 const deathsAllowed = 1
@@ -381,7 +385,13 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		case <-live.Done():
 		}
 	}()
+	hangs := ""
 	start, end, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
+		for _, r := range rs {
+			if r.Code == 0 && r.Latency >= tooLong {
+				hangs = record.RouteName(r.Method, r.URL)
+			}
+		}
 		if ctx.Err() != nil { // what we cut off ourselves is no error of the router
 			rs = slices.DeleteFunc(rs, func(r *vegeta.Result) bool { return r.Code == 0 })
 		}
@@ -396,6 +406,9 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 	}
 	if err := m.proc.Alive(when); err != nil {
 		return start, end, &faultError{m, err}
+	}
+	if hangs != "" { // every slice would wait for it again
+		return start, end, &faultError{m, fmt.Errorf("%s gave no answer within %s", hangs, tooLong)}
 	}
 	if freeze {
 		if err := m.proc.Freeze(); err != nil {

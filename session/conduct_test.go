@@ -30,6 +30,7 @@ type fakeStage struct {
 	begin time.Time
 
 	dieAfter map[string]time.Duration               // by run: the router ends so long after its start
+	hang     string                                 // this run's requests get no answer
 	answer   func(arm int, route string) (code int) // nil: 200
 	refuse   func(id string) error                  // start fails
 }
@@ -130,6 +131,10 @@ func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*
 	c.stage.note("load %s %s", c.id, d)
 	start = time.Now()
 	var rs []*vegeta.Result
+	if c.stage.hang == c.id {
+		time.Sleep(tooLong)
+		return start, time.Now(), sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+	}
 	for n := uint64(0); time.Since(start) < d && ctx.Err() == nil; n++ {
 		at := time.Now()
 		select {
@@ -252,6 +257,22 @@ func TestOneDeathLosesItsBlockOnly(t *testing.T) {
 		want := []string{"1complete", "1complete", "2died", "2stopped", "3complete", "3complete", "4complete", "4complete"}
 		if !slices.Equal(states, want) {
 			t.Errorf("got %v, want %v", states, want)
+		}
+	})
+}
+
+func TestHangingRouteLosesItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{hang: "002-candidate"}
+		c := newConductor(t, sliced, stage)
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := ended(t, c, stage, record.Complete)
+		for _, r := range s.Runs {
+			if r.ID == "002-candidate" && (r.State != record.Died || r.Reason != "GET /b gave no answer within 30s") {
+				t.Errorf("the hanging run is %s: %s", r.State, r.Reason)
+			}
 		}
 	})
 }

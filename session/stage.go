@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,7 +72,7 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 	if err != nil {
 		return nil, nil, err
 	}
-	c := load.New(load.Config{Dial: address.Dial, Protocol: m.load.Protocol, Workers: m.load.Workers, Targets: m.targets})
+	c := load.New(load.Config{Dial: address.Dial, Protocol: m.load.Protocol, Workers: m.load.Workers, Targets: m.targets, Timeout: tooLong + 100*time.Millisecond})
 	return p, c, nil
 }
 

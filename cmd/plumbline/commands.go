@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,9 @@ first REF decides; further ones are watched.`,
   plumbline against main --json > verdict.json`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, refs []string) error {
+			if slices.Contains(refs, "") {
+				return usage(errors.New("a REF is empty; is a variable not set?"))
+			}
 			p, err := readPlan(f.plan)
 			if err != nil {
 				return err

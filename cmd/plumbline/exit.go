@@ -70,6 +70,10 @@ func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Who reads our output may go away (| head): the write fails, we do not.
+	// Not ignored, which the routers would inherit.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	go func() {
 		select {
 		case s := <-signals:
@@ -80,6 +84,7 @@ func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(pipes)
 		cancel(context.Canceled)
 	}
 }

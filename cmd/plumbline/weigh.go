@@ -183,8 +183,11 @@ func (f *weighFlags) sessionDir(p *plan.Plan, command string) (string, error) {
 		}
 		// Mkdir decides between two sessions that start in the same second.
 		err := os.Mkdir(dir, 0o755)
-		if err == nil || !errors.Is(err, os.ErrExist) {
-			return dir, err
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("making the session's folder: %w; name another place with --out", err)
 		}
 	}
 }
