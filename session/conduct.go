@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"plumbline/record"
+	"plumbline/session/load"
 	"plumbline/session/router"
 	"plumbline/targets"
 )
@@ -86,7 +86,7 @@ type conductor struct {
 	hooks   Hooks
 
 	begun   time.Time
-	planned record.Seconds // length of a group, without start and stop
+	planned time.Duration  // of the whole session, without starts and stops
 	done    int            // groups
 	count   int            // groups planned
 	deaths  map[string]int // lost runs by arm
@@ -121,8 +121,7 @@ func (c *conductor) run(ctx context.Context) error {
 	for _, g := range all {
 		meta.Order = append(meta.Order, g.runs...)
 	}
-	arms := record.Seconds(len(all[0].runs))
-	c.planned = arms*(meta.Schedule.WarmupS+stretchOf(meta.Schedule, len(meta.Arms))*record.Seconds(roundCount(meta.Schedule, len(meta.Arms)))) + meta.Schedule.IdleS
+	c.planned = lengthOf(meta.Schedule, len(meta.Arms))
 	c.count, c.begun = len(all), time.Now()
 	meta.State = record.Running
 	if err := c.folder.SaveMeta(*meta); err != nil {
@@ -284,7 +283,7 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 		}
 	}
 	c.tell(Event{Phase: "measuring", Block: g.block})
-	quiet := quietGC()
+	quiet := load.QuietGC()
 	defer quiet()
 	n := roundCount(meta.Schedule, len(meta.Arms))
 	length := stretchOf(meta.Schedule, len(meta.Arms)).Duration()
@@ -418,20 +417,6 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 	return start, end, nil
 }
 
-// quietGC keeps the garbage collector from running within a slice, unless
-// memory gets short: the conductor collects between slices. The returned
-// function undoes it.
-func quietGC() (restore func()) {
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	percent := debug.SetGCPercent(-1)
-	limit := debug.SetMemoryLimit(int64(now.HeapAlloc) + 96<<20)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	}
-}
-
 func (c *conductor) armIndex(name string) int {
 	for i, a := range c.session.Arms {
 		if a.Name == name {
@@ -448,7 +433,7 @@ func (c *conductor) tell(e Event) {
 		return
 	}
 	e.Blocks, e.Worst = c.session.Schedule.Blocks, c.worst
-	left := float64(c.count) * float64(c.planned)
+	left := c.planned.Seconds()
 	if spent := time.Since(c.begun).Seconds(); c.done > 0 {
 		left = float64(c.count-c.done) * spent / float64(c.done)
 	} else {

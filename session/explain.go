@@ -95,16 +95,8 @@ func Explain(w io.Writer, j Job) error {
 	return e.err
 }
 
-// about is the time that the schedule itself takes.
-func about(s record.Schedule, arms int) time.Duration {
-	load := float64(roundCount(s, arms)*arms) * float64(stretchOf(s, arms))
-	idle := float64(s.IdleS)
-	if s.Mode != record.Sliced {
-		idle *= float64(arms)
-	}
-	perBlock := load + float64(arms)*float64(s.WarmupS) + idle
-	return record.Seconds(perBlock * float64(s.Blocks)).Duration().Round(time.Second)
-}
+// about is lengthOf as people are told it.
+func about(s record.Schedule, arms int) time.Duration { return lengthOf(s, arms).Round(time.Second) }
 
 // explainer writes lines of a name and a text and keeps the first error.
 type explainer struct {

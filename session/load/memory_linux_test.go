@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func memoryMain(mode, requests string) {
 			meta.Order = append(meta.Order, ref)
 			run := record.Run{ID: ref.ID, Block: ref.Block, Arm: ref.Arm, State: record.Complete}
 			w := must(folder.StartRun(run))
-			quiet := quietGC()
+			quiet := QuietGC()
 			sl := record.Slice{N: 1}
 			end := func() {
 				check(w.Slice(sl))
@@ -98,18 +97,6 @@ func memoryMain(mode, requests string) {
 	}
 	fmt.Println(sent, written, peak())
 	runtime.KeepAlive(session)
-}
-
-// quietGC collects as a session does while it measures.
-func quietGC() (restore func()) {
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	percent := debug.SetGCPercent(-1)
-	limit := debug.SetMemoryLimit(int64(now.HeapAlloc) + 96<<20)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	}
 }
 
 // peak is the largest resident set so far, in MB.
