@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ func (d *decoder) check(p *Plan) {
 	case len(p.Kinds) == 0:
 		d.failAt("kinds", "missing; say what to send, such as kinds: {main: {targets: targets.http}}")
 	}
-	d.checkSchedule(p.Schedule)
+	if err := p.Schedule.check(); err != nil {
+		d.failAt(err.at, "%s", err.why)
+	}
 	for _, n := range p.CPUs.Load {
 		if slices.Contains(p.CPUs.Arms, n) {
 			d.failAt("cpus", "CPU %d is in both load and arms; the generator must not share one with what it measures", n)
@@ -69,17 +72,23 @@ func (r Router) texts() []string {
 // arms is balanced within four.
 const minRounds = 4
 
-func (d *decoder) checkSchedule(s Schedule) {
+// scheduleError says which key of a schedule does not go with the others.
+type scheduleError struct{ at, why string }
+
+func (e *scheduleError) Error() string { return e.at + ": " + e.why }
+
+func (s Schedule) check() *scheduleError {
 	if s.Mode != record.Sliced {
-		return
+		return nil
 	}
 	switch rounds := s.Block / s.Slice / 2; {
 	case s.Slice > s.Block:
-		d.failAt("schedule.slice", "a slice of %s is longer than a block of %s; make slice shorter or block longer", short(s.Slice), short(s.Block))
+		return &scheduleError{"schedule.slice", fmt.Sprintf("a slice of %s is longer than a block of %s; make slice shorter or block longer", short(s.Slice), short(s.Block))}
 	case rounds < minRounds:
-		d.failAt("schedule.block", "%s holds %d rounds of %s slices for two arms and %d are needed; make block longer or slice shorter",
-			short(s.Block), rounds, short(s.Slice), minRounds)
+		return &scheduleError{"schedule.block", fmt.Sprintf("%s holds %d rounds of %s slices for two arms and %d are needed; make block longer or slice shorter",
+			short(s.Block), rounds, short(s.Slice), minRounds)}
 	}
+	return nil
 }
 
 // short writes 2m and not 2m0s.

@@ -15,6 +15,9 @@ type decoder struct {
 	file  string
 	err   error
 	lines map[string]int // of every key so far, by path; for the checks that come later
+
+	services []string // names of all services of the file
+	seen     []string // of those that were read
 }
 
 // value is a node where it is used: an alias has another path than its anchor.

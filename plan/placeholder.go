@@ -15,17 +15,26 @@ import (
 //	arm      name of the arm
 //	source   folder of the sources of the arm
 //	targets  folder of the target file
-var placeholders = [...]string{"build", "socket", "port", "dir", "arm", "source", "targets"}
+//	cert     file of a test certificate (PEM), for TLS
+//	key      file of its private key (PEM)
+//
+// {postgres.port}, {postgres.socket} and {postgres.dir} are those of the
+// service with that name.
+var placeholders = [...]string{"build", "socket", "port", "dir", "arm", "source", "targets", "cert", "key"}
+
+// ofService are the placeholders that a service has of its own.
+var ofService = [...]string{"port", "socket", "dir"}
 
 // Expand replaces each {name} by its value. {{ is a literal brace, and braces
-// around anything but small letters and underscores are left alone, so that
-// most JSON can stand as it is. A name without a value is an error.
+// around anything but small letters and underscores, or a service's name, a
+// dot and one of its placeholders, are left alone, so that most JSON can stand
+// as it is. A name without a value is an error.
 func Expand(s string, values map[string]string) (string, error) {
 	return expand(s, func(name string) (string, error) {
 		if v, ok := values[name]; ok {
 			return v, nil
 		}
-		if slices.Contains(placeholders[:], name) {
+		if strings.Contains(name, ".") || slices.Contains(placeholders[:], name) {
 			return "", fmt.Errorf("{%s} has no value in this session", name)
 		}
 		return "", unknownPlaceholder(name)
@@ -47,7 +56,7 @@ func expand(s string, value func(name string) (string, error)) (string, error) {
 		case strings.HasPrefix(s, "{"):
 			out.WriteByte('{')
 			s = s[1:]
-		case closed && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "":
+		case closed && isPlaceholder(name):
 			v, err := value(name)
 			if err != nil {
 				return "", err
@@ -60,8 +69,23 @@ func expand(s string, value func(name string) (string, error)) (string, error) {
 	}
 }
 
-func checkPlaceholders(s string) error {
+func isPlaceholder(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz_"
+	service, own, ok := strings.Cut(name, ".")
+	if ok {
+		return service != "" && strings.Trim(service, letters+"0123456789") == "" && slices.Contains(ofService[:], own)
+	}
+	return name != "" && strings.Trim(name, letters) == ""
+}
+
+func checkPlaceholders(s string, services []string) error {
 	_, err := expand(s, func(name string) (string, error) {
+		if service, _, ok := strings.Cut(name, "."); ok {
+			if !slices.Contains(services, service) {
+				return "", fmt.Errorf("{%s}: no service is called %s; add it to services, or write {{ for a literal brace", name, service)
+			}
+			return "", nil
+		}
 		if slices.Contains(placeholders[:], name) {
 			return "", nil
 		}

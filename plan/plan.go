@@ -27,15 +27,20 @@ type Plan struct {
 	Source    []byte // the file's bytes
 
 	Router   Router
-	Arms     []Arm    // in file order
-	Kinds    []Kind   // in file order, at least one; the first is the default
-	Expect   []Expect // in file order
+	Arms     []Arm     // in file order
+	Services []Service // in file order, which is that of their start
+	Kinds    []Kind    // in file order, at least one; the first is the default
+	Expect   []Expect  // in file order
 	Load     Load
 	Warmup   Warmup
 	Schedule Schedule
 	Rules    record.Rules
 	CPUs     CPUs
 	Seed     uint64 // of all chance in the session
+
+	Only []string // routes that are sent, as record.RouteName writes them; none: all
+
+	chosen struct{ mode, workers bool } // the file has these keys: no default for them
 }
 
 // Router says how the server under test is built, started and stopped. Run
@@ -85,23 +90,62 @@ type Expect struct {
 	Line    int    // in the plan file
 }
 
-// Load says how requests are offered: a closed loop, each worker sends when
-// its last answer has come.
+// Service is a program that the arms need, such as a database. Its commands
+// hold placeholders for Expand, its own and those of the services before it.
+type Service struct {
+	Name     string   // small letters, digits and underscores
+	User     string   // whom it runs as where plumbline runs as root; empty: as plumbline
+	Setup    []string // shell lines that are run before it is started
+	Run      []string // program and arguments
+	Fixtures []string // shell lines that are run once it is ready
+	Env      map[string]string
+	Ready    ServiceReady
+	Per      Per
+	Stop     string // as Router.Stop
+}
+
+// ServiceReady says when a started service may be used. With neither HTTP nor
+// Run a connection to its {port} or {socket} must be accepted.
+type ServiceReady struct {
+	HTTP   string        // path that answers with success
+	Run    string        // shell line that succeeds
+	Within time.Duration // above 0
+}
+
+// Per says how often something is started afresh.
+type Per string
+
+const (
+	PerSession Per = "session"
+	PerBlock   Per = "block"
+)
+
+// Load says how requests are offered.
 type Load struct {
-	Workers  int    // 1 to 10,000
-	Protocol string // h1 or h2c
+	// Rate is how many requests are due per second, up to 1,000,000; 0: a
+	// closed loop, each worker sends when its last answer has come.
+	Rate     float64
+	Workers  int    // 1 to 10,000; closed loop: always under way at once, at a rate: at most
+	Protocol string // h1, h2c or h2
+	TLS      bool   // of h1; h2 always is
 }
 
 // Warmup is what a run does before its first counted request; 0 leaves it out.
-type Warmup struct{ Idle, Load time.Duration }
+type Warmup struct {
+	Idle time.Duration
+	Load time.Duration // with Auto the longest it may take
+	Auto bool          // until latency and memory have settled
+}
 
 // Schedule says what is measured, and in what order.
 type Schedule struct {
-	Mode   record.Mode
-	Slice  time.Duration // sliced only: load on one arm at a time
-	Block  time.Duration // load per block, shared by its arms
-	Blocks int           // 1 to 10,000
-	Freeze bool          // sliced only: idle arms are frozen
+	Mode      record.Mode
+	Slice     time.Duration // sliced only: load on one arm at a time
+	Block     time.Duration // load per block, shared by its arms
+	Blocks    int           // 1 to 10,000
+	MaxBlocks int           // blocks are added up to this until every judged row is decided; 0: none is
+	Retries   int           // blocks that may be measured again because they lost a run; 0 to 100
+	Freeze    bool          // sliced only: idle arms are frozen
 }
 
 // CPUs pins the generator and the arms; an empty list leaves it to the session.

@@ -53,9 +53,21 @@ kinds:
 expect:
   GET /actors_1: {status: [401, 403]}
   "GET /a%20b?select=*": {body: any, status: 200}
-load: {rate: 0, workers: 4, protocol: h2c}
-warmup: {idle: 5s, load: 0s}
-schedule: {mode: interleaved, slice: 100ms, block: 20s, blocks: 12, freeze: false}
+load: {rate: 30000/m, workers: 4, protocol: h1, tls: true}
+warmup: {idle: 5s, load: auto, at_most: 20s}
+services:
+  - name: postgres
+    user: nobody
+    setup: ["initdb -D {dir}/data"]
+    run: [postgres, -D, "{dir}/data", -k, "{dir}"]
+    fixtures: ["psql -h {dir} -f {targets}/films.sql"]
+    ready: {run: "pg_isready -h {dir}", within: 20s}
+    per: block
+    stop: INT
+  - name: cache
+    run: [cache, "{port}"]
+    env: {DATABASE: "{postgres.dir}"}
+schedule: {mode: interleaved, slice: 100ms, block: 20s, blocks: {min: 12, max: 30}, retries: 0, freeze: false}
 gates:
   latency_p50: {zone: 2.5%}
   latency_p99: {watch: false}
@@ -82,6 +94,17 @@ func wantFull(dir, path string) *Plan {
 			{Name: "main", Router: Overrides{Env: map[string]string{"DB_POOL": "2", "NEW": "on"}, Ready: &Ready{HTTP: "/health", Within: 5 * time.Second}}},
 			{Name: "old/one", Ref: "v1.2", Router: Overrides{Build: "make old", Run: []string{"{build}/old", "{socket}"}, Ready: &Ready{Within: time.Minute}, Stop: "KILL"}},
 		},
+		Services: []Service{
+			{
+				Name: "postgres", User: "nobody", Setup: []string{"initdb -D {dir}/data"},
+				Run: []string{"postgres", "-D", "{dir}/data", "-k", "{dir}"}, Fixtures: []string{"psql -h {dir} -f {targets}/films.sql"},
+				Env: map[string]string{}, Ready: ServiceReady{Run: "pg_isready -h {dir}", Within: 20 * time.Second}, Per: PerBlock, Stop: "INT",
+			},
+			{
+				Name: "cache", Run: []string{"cache", "{port}"}, Env: map[string]string{"DATABASE": "{postgres.dir}"},
+				Ready: ServiceReady{Within: time.Minute}, Per: PerSession, Stop: "TERM",
+			},
+		},
 		Kinds: []Kind{
 			{Name: "mixed", Targets: filepath.Join(dir, "targets.http")},
 			{Name: "jwt", Targets: filepath.Join(dir, "test", "load", "more.json"), Env: map[string]string{"JWT_SECRET": "@{targets}/jwks.json", "DB_POOL": "3"}},
@@ -90,9 +113,9 @@ func wantFull(dir, path string) *Plan {
 			{Route: "GET /actors_1", Status: []int{401, 403}, Line: 24},
 			{Route: "GET /a%20b?select=*", Status: []int{200}, BodyAny: true, Line: 25},
 		},
-		Load:     Load{Workers: 4, Protocol: "h2c"},
-		Warmup:   Warmup{Idle: 5 * time.Second},
-		Schedule: Schedule{Mode: record.Interleaved, Slice: 100 * time.Millisecond, Block: 20 * time.Second, Blocks: 12},
+		Load:     Load{Rate: 500, Workers: 4, Protocol: "h1", TLS: true},
+		Warmup:   Warmup{Idle: 5 * time.Second, Load: 20 * time.Second, Auto: true},
+		Schedule: Schedule{Mode: record.Interleaved, Slice: 100 * time.Millisecond, Block: 20 * time.Second, Blocks: 12, MaxBlocks: 30},
 		Rules:    rules,
 		CPUs:     CPUs{Load: []int{0}, Arms: []int{1, 2, 3}},
 		Seed:     1<<64 - 1,
@@ -109,7 +132,7 @@ func TestReadFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wantFull(dir, path), p); diff != "" {
+	if diff := cmp.Diff(wantFull(dir, path), p, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -133,12 +156,12 @@ func TestDefaults(t *testing.T) {
 		Kinds:    []Kind{{Name: "main", Targets: filepath.Join(dir, "targets.http")}},
 		Load:     Load{Workers: 1, Protocol: "h1"},
 		Warmup:   Warmup{Load: 2 * time.Second},
-		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Freeze: true},
+		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Retries: 1, Freeze: true},
 		Rules:    record.DefaultRules(),
 		CPUs:     CPUs{Awake: true},
 		Seed:     1,
 	}
-	if diff := cmp.Diff(want, p); diff != "" {
+	if diff := cmp.Diff(want, p, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -179,7 +202,7 @@ kinds:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, p, cmpopts.IgnoreFields(Plan{}, "Source"), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, p, cmpopts.IgnoreUnexported(Plan{}), cmpopts.IgnoreFields(Plan{}, "Source"), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -292,11 +315,47 @@ func TestExpand(t *testing.T) {
 		{"{{dir}} {{{dir}", "{dir}} {/d", ""},
 		{`{"dir": "{dir}"}`, `{"dir": "/d"}`, ""},
 		{"{port}", "", "{port} has no value in this session"},
-		{"{prot}", "", "unknown placeholder {prot}; did you mean port? known are {build} {socket} {port} {dir} {arm} {source} {targets}, and {{ is a literal brace"},
+		{"{prot}", "", "unknown placeholder {prot}; did you mean port? known are {build} {socket} {port} {dir} {arm} {source} {targets} {cert} {key}, and {{ is a literal brace"},
 	} {
 		got, err := Expand(c.in, values)
 		if got != c.want || (err != nil || c.err != "") && (err == nil || err.Error() != c.err) {
 			t.Errorf("Expand(%q) = %q, %v; want %q, %q", c.in, got, err, c.want, c.err)
+		}
+	}
+}
+
+// What a command line changes is checked like the file, and leaves the plan as it was.
+func TestWith(t *testing.T) {
+	p, err := Parse(filepath.Join(folder(t), "p.yaml"), []byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, seed := 500.0, uint64(7)
+	q, err := p.With(Changes{Rate: &rate, Duration: time.Minute, Blocks: 4, Seed: &seed, Only: []string{"GET /a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *p
+	want.Load = Load{Rate: 500, Workers: 100, Protocol: "h1"}
+	want.Schedule.Mode, want.Schedule.Blocks, want.Schedule.Block = record.Interleaved, 4, 15*time.Second
+	want.Seed, want.Only = 7, []string{"GET /a"}
+	if diff := cmp.Diff(&want, q, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
+		t.Error(diff)
+	}
+	if p.Load.Rate != 0 || p.Schedule.Mode != record.Sliced {
+		t.Error("With changed the plan itself")
+	}
+	for _, c := range []struct {
+		change Changes
+		want   string
+	}{
+		{Changes{Duration: time.Second, Blocks: 6}, "the changes on the command line: schedule.slice: a slice of 200ms is longer than a block of 166.666666ms; make slice shorter or block longer"},
+		{Changes{Workers: 20_000}, "--workers 20000: wants a number from 1 to 10000"},
+		{Changes{Blocks: -1}, "--blocks -1: wants a number from 1 to 10000"},
+		{Changes{Duration: -time.Second}, "--duration -1s: is negative"},
+	} {
+		if _, err := p.With(c.change); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: %v, want %s", c.change, err, c.want)
 		}
 	}
 }

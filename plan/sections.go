@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"os"
@@ -17,14 +19,15 @@ import (
 func (d *decoder) plan(p *Plan, root *node) {
 	ready := Ready{Within: 30 * time.Second}
 	p.Router = Router{Env: map[string]string{}, Ready: ready, Stop: "TERM"}
-	p.Load = Load{Workers: 1, Protocol: "h1"}
+	p.Load = Load{Protocol: "h1"}
 	p.Warmup = Warmup{Load: 2 * time.Second}
 	p.CPUs.Awake = true
-	p.Schedule = Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Freeze: true}
+	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Retries: 1, Freeze: true}
 	p.Rules = record.DefaultRules()
 	p.Seed = 1
 
-	var arms *value // read last, because they build on the router, which may stand below
+	d.services = serviceNames(root) // the router names them, and may stand above
+	var arms *value                 // read last, because they build on the router, which may stand below
 	d.keys(value{root, "", root.line},
 		field{"router", func(v value) {
 			var o Overrides
@@ -32,18 +35,16 @@ func (d *decoder) plan(p *Plan, root *node) {
 			p.Router = p.Router.with(o)
 		}},
 		field{"arms", func(v value) { arms = &v }},
+		field{"services", func(v value) {
+			d.elements(v, "[{name: postgres, run: [...]}]", func(v value) { p.Services = append(p.Services, d.service(v)) })
+		}},
 		field{"kinds", func(v value) {
 			d.each(v, func(name string, v value) { p.Kinds = append(p.Kinds, d.kind(name, p.Dir, v)) })
 		}},
 		field{"expect", func(v value) { p.Expect = d.expect(v) }},
-		field{"load", func(v value) { d.load(&p.Load, v) }},
-		field{"warmup", func(v value) {
-			d.keys(v,
-				field{"idle", func(v value) { p.Warmup.Idle = d.duration(v, true) }},
-				field{"load", func(v value) { p.Warmup.Load = d.duration(v, true) }},
-			)
-		}},
-		field{"schedule", func(v value) { d.schedule(&p.Schedule, v) }},
+		field{"load", func(v value) { d.load(p, v) }},
+		field{"warmup", func(v value) { d.warmup(&p.Warmup, v) }},
+		field{"schedule", func(v value) { d.schedule(p, v) }},
 		field{"gates", func(v value) { d.gates(p.Rules, v) }},
 		field{"cpus", func(v value) {
 			d.keys(v,
@@ -62,6 +63,25 @@ func (d *decoder) plan(p *Plan, root *node) {
 			p.Arms = append(p.Arms, arm)
 		})
 	}
+	p.fillIn()
+}
+
+// defaultInFlight is how many requests are under way at once, at most, at a
+// fixed rate: beyond it they wait with the generator, and latency counts that.
+const defaultInFlight = 100
+
+// fillIn sets what depends on another key and was not written.
+func (p *Plan) fillIn() {
+	mode, workers := record.Sliced, 1
+	if p.Load.Rate > 0 {
+		mode, workers = record.Interleaved, defaultInFlight
+	}
+	if !p.chosen.mode {
+		p.Schedule.Mode = mode
+	}
+	if !p.chosen.workers {
+		p.Load.Workers = workers
+	}
 }
 
 // overrides are the keys that the router and its arms share. ready is what a
@@ -69,38 +89,51 @@ func (d *decoder) plan(p *Plan, root *node) {
 func (d *decoder) overrides(o *Overrides, ready Ready) []field {
 	return []field{
 		{"build", func(v value) { o.Build = d.text(v) }},
-		{"run", func(v value) {
-			d.elements(v, `["{build}/server", "--listen", "{socket}"]`, func(v value) { o.Run = append(o.Run, d.template(v)) })
-			if len(o.Run) > 0 && strings.TrimSpace(o.Run[0]) == "" {
-				d.fail(v, "its first element, the program, is empty; write its path or name")
-			}
-		}},
+		{"run", func(v value) { o.Run = d.command(v, `["{build}/server", "--listen", "{socket}"]`) }},
 		{"env", func(v value) { o.Env = d.env(v) }},
 		{"ready", func(v value) { o.Ready = d.ready(v, ready) }},
-		{"stop", func(v value) {
-			if name, ok := strings.CutPrefix(v.text, "SIG"); ok {
-				d.fail(v, "signals are written without SIG; say %s", name)
-			}
-			o.Stop = d.choice(v, "TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2")
-		}},
+		{"stop", func(v value) { o.Stop = d.stop(v) }},
 	}
+}
+
+// command is a program and its arguments.
+func (d *decoder) command(v value, example string) (run []string) {
+	d.elements(v, example, func(v value) { run = append(run, d.template(v)) })
+	if len(run) > 0 && strings.TrimSpace(run[0]) == "" {
+		d.fail(v, "its first element, the program, is empty; write its path or name")
+	}
+	return run
+}
+
+func (d *decoder) stop(v value) string {
+	if name, ok := strings.CutPrefix(v.text, "SIG"); ok {
+		d.fail(v, "signals are written without SIG; say %s", name)
+	}
+	return d.choice(v, "TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2")
+}
+
+// path is that of a URL.
+func (d *decoder) path(v value) string {
+	s := d.text(v)
+	if _, err := url.ParseRequestURI(s); err != nil || s[0] != '/' {
+		d.fail(v, "%s is no path; write one such as /health", quote(s))
+	}
+	return s
+}
+
+// mustBeTrue is for the key tcp, which says aloud what is the default.
+func (d *decoder) mustBeTrue(v value) bool {
+	if !d.yes(v) {
+		d.fail(v, "wants true; an accepted connection is the least that ready can mean")
+	}
+	return true
 }
 
 func (d *decoder) ready(v value, r Ready) *Ready {
 	var http, tcp bool
 	d.keys(v,
-		field{"http", func(v value) {
-			http, r.HTTP = true, d.text(v)
-			if _, err := url.ParseRequestURI(r.HTTP); err != nil || r.HTTP[0] != '/' {
-				d.fail(v, "%s is no path; write one such as /health", quote(r.HTTP))
-			}
-		}},
-		field{"tcp", func(v value) {
-			tcp, r.HTTP = true, ""
-			if !d.yes(v) {
-				d.fail(v, "wants true; an accepted connection is the least that ready can mean")
-			}
-		}},
+		field{"http", func(v value) { http, r.HTTP = true, d.path(v) }},
+		field{"tcp", func(v value) { tcp, r.HTTP = d.mustBeTrue(v), "" }},
 		field{"within", func(v value) { r.Within = d.duration(v, false) }},
 	)
 	if http && tcp {
@@ -123,7 +156,7 @@ func (d *decoder) env(v value) map[string]string {
 // template is text with placeholders that will have a value.
 func (d *decoder) template(v value) string {
 	s := d.anyText(v)
-	if err := checkPlaceholders(s); err != nil {
+	if err := checkPlaceholders(s, d.services); err != nil {
 		d.fail(v, "%w", err)
 	}
 	return s
@@ -185,28 +218,211 @@ func (d *decoder) expect(v value) []Expect {
 	return out
 }
 
-func (d *decoder) load(l *Load, v value) {
+func (d *decoder) load(p *Plan, v value) {
+	l := &p.Load
+	var tls *bool
 	d.keys(v,
 		field{"rate", func(v value) {
-			if v.shape != number || v.text != "0" {
-				d.fail(v, "wants 0, not %s; this version offers a closed loop only", v.describe())
+			if v.shape == number && v.text == "0" {
+				return // a closed loop, said aloud
 			}
+			rate, err := ParseRate(v.text)
+			if v.shape != text {
+				err = fmt.Errorf("wants a rate such as 500/s, not %s; 0 is a closed loop", v.describe())
+			}
+			if err != nil {
+				d.fail(v, "%w", err)
+			}
+			l.Rate = rate
 		}},
-		field{"workers", func(v value) { l.Workers = int(d.whole(v, 1, 10_000)) }},
-		field{"protocol", func(v value) { l.Protocol = d.choice(v, "h1", "h2c") }},
+		field{"workers", func(v value) { l.Workers, p.chosen.workers = int(d.whole(v, 1, maxWorkers)), true }},
+		field{"protocol", func(v value) { l.Protocol = d.choice(v, "h1", "h2c", "h2") }},
+		field{"tls", func(v value) { yes := d.yes(v); tls = &yes }},
 	)
+	l.TLS = l.Protocol == "h2" || tls != nil && *tls
+	switch {
+	case l.Protocol == "h2c" && l.TLS:
+		d.fail(v, "h2c is HTTP/2 without TLS; write protocol: h2, or leave tls out")
+	case l.Protocol == "h2" && tls != nil && !*tls:
+		d.fail(v, "h2 is HTTP/2 over TLS; write protocol: h2c, or leave tls out")
+	}
 }
 
-func (d *decoder) schedule(s *Schedule, v value) {
+func (d *decoder) warmup(w *Warmup, v value) {
+	atMost := 30 * time.Second
+	limited := false
+	d.keys(v,
+		field{"idle", func(v value) { w.Idle = d.duration(v, true) }},
+		field{"load", func(v value) {
+			if w.Auto = v.shape == text && v.text == "auto"; !w.Auto {
+				w.Load = d.duration(v, true)
+			}
+		}},
+		field{"at_most", func(v value) { atMost, limited = d.duration(v, false), true }},
+	)
+	if w.Auto {
+		w.Load = atMost
+	} else if limited {
+		d.fail(v, "has at_most, the limit of load: auto; write load: auto, or leave at_most out")
+	}
+}
+
+func (d *decoder) schedule(p *Plan, v value) {
+	s := &p.Schedule
 	d.keys(v,
 		field{"mode", func(v value) {
+			p.chosen.mode = true
 			s.Mode = record.Mode(d.choice(v, string(record.Sliced), string(record.Interleaved), string(record.Sequential)))
 		}},
 		field{"slice", func(v value) { s.Slice = d.duration(v, false) }},
 		field{"block", func(v value) { s.Block = d.duration(v, false) }},
-		field{"blocks", func(v value) { s.Blocks = int(d.whole(v, 1, 10_000)) }},
+		field{"blocks", func(v value) {
+			if v.shape != mapping {
+				s.Blocks = int(d.whole(v, 1, maxBlocks))
+				return
+			}
+			d.keys(v,
+				field{"min", func(v value) { s.Blocks = int(d.whole(v, 1, maxBlocks)) }},
+				field{"max", func(v value) { s.MaxBlocks = int(d.whole(v, 1, maxBlocks)) }},
+			)
+			switch {
+			case s.MaxBlocks == 0:
+				d.fail(v, "has no max; write {min: 6, max: 20}, or a number for a session of fixed length")
+			case s.MaxBlocks < s.Blocks:
+				d.fail(v, "has max %d below min %d; write {min: 6, max: 20}", s.MaxBlocks, s.Blocks)
+			case s.MaxBlocks == s.Blocks:
+				s.MaxBlocks = 0
+			}
+		}},
+		field{"retries", func(v value) { s.Retries = int(d.whole(v, 0, 100)) }},
 		field{"freeze", func(v value) { s.Freeze = d.yes(v) }},
 	)
+}
+
+const (
+	maxWorkers = 10_000
+	maxBlocks  = 10_000
+	maxRate    = 1e6
+)
+
+// ParseRate reads 500/s or 30000/m as requests per second.
+func ParseRate(s string) (float64, error) {
+	digits, unit, ok := strings.Cut(s, "/")
+	per, known := map[string]float64{"s": 1, "m": 60}[unit]
+	before, after, dot := strings.Cut(digits, ".")
+	if !ok || !known || !isWhole(before) || dot && (after == "" || strings.Trim(after, "0123456789") != "") {
+		return 0, fmt.Errorf("%s is no rate; write one such as 500/s or 30000/m, or 0 for a closed loop", quote(s))
+	}
+	rate, err := strconv.ParseFloat(digits, 64)
+	if rate /= per; err != nil || rate <= 0 || rate > maxRate {
+		return 0, fmt.Errorf("%s is outside of what can be offered; write more than 0/s and at most %d/s", s, int(maxRate))
+	}
+	return rate, nil
+}
+
+// serviceNames looks ahead for the names that placeholders may begin with.
+func serviceNames(root *node) (names []string) {
+	for _, p := range root.pairs {
+		if p.key != "services" {
+			continue
+		}
+		for _, item := range p.value.items {
+			for _, field := range item.pairs {
+				if field.key == "name" {
+					names = append(names, field.value.text)
+				}
+			}
+		}
+	}
+	return names
+}
+
+func (d *decoder) service(v value) Service {
+	s := Service{Env: map[string]string{}, Ready: ServiceReady{Within: 60 * time.Second}, Per: PerSession, Stop: "TERM"}
+	lines := func(out *[]string, example string) func(value) {
+		return func(v value) {
+			d.elements(v, example, func(v value) {
+				d.text(v)
+				*out = append(*out, d.template(v))
+			})
+		}
+	}
+	d.keys(v,
+		field{"name", func(v value) {
+			s.Name = d.text(v)
+			if strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+				d.fail(v, "%s is no name of a service; write small letters, digits and underscores, as it stands in placeholders: {postgres.port}", quote(s.Name))
+			}
+		}},
+		field{"user", func(v value) { s.User = d.text(v) }},
+		field{"setup", lines(&s.Setup, `["initdb -D {dir}/data"]`)},
+		field{"run", func(v value) { s.Run = d.command(v, `[postgres, -D, "{dir}/data", -p, "{port}"]`) }},
+		field{"fixtures", lines(&s.Fixtures, `["psql -p {port} -f fixtures.sql"]`)},
+		field{"env", func(v value) { s.Env = d.env(v) }},
+		field{"ready", func(v value) { d.serviceReady(&s.Ready, v) }},
+		field{"per", func(v value) { s.Per = Per(d.choice(v, string(PerSession), string(PerBlock))) }},
+		field{"stop", func(v value) { s.Stop = d.stop(v) }},
+	)
+	switch used := uses(s.texts()...); {
+	case s.Name == "":
+		d.fail(v, "has no name; write name: postgres")
+	case len(s.Run) == 0:
+		d.fail(v, `has no run; say how to start it, such as run: [postgres, -D, "{dir}/data", -p, "{port}"]`)
+	case used["socket"] && used["port"]:
+		d.fail(v, "uses both {socket} and {port}; keep one of them")
+	case !used["socket"] && !used["port"] && s.Ready.Run == "":
+		d.fail(v, "nobody can tell when it is ready: put {port} or {socket} into run or env, or write ready: {run: a command that succeeds}")
+	case others(s.texts()) != "":
+		d.fail(v, "{%s} is the router's; a service has {port} {socket} {dir} {targets}, and those of the services before it: {name.port}", others(s.texts()))
+	case d.later(s) != "":
+		d.fail(v, "{%s} is of a service that is started later; put %s before %s", d.later(s), strings.Split(d.later(s), ".")[0], s.Name)
+	case slices.Contains(d.seen, s.Name):
+		d.fail(v, "is the second service called %s; give it another name", s.Name)
+	}
+	d.seen = append(d.seen, s.Name)
+	return s
+}
+
+// texts are all that can hold placeholders.
+func (s Service) texts() []string {
+	return slices.Concat(slices.Collect(maps.Values(s.Env)), s.Run, s.Setup, s.Fixtures, []string{s.Ready.Run})
+}
+
+// later is a placeholder of a service that has not been started by then.
+func (d *decoder) later(s Service) string {
+	for name := range uses(s.texts()...) {
+		if service, _, ok := strings.Cut(name, "."); ok && !slices.Contains(d.seen, service) {
+			return name
+		}
+	}
+	return ""
+}
+
+// others is a placeholder that a service cannot have.
+func others(texts []string) string {
+	for name := range uses(texts...) {
+		if !strings.Contains(name, ".") && name != "targets" && !slices.Contains(ofService[:], name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (d *decoder) serviceReady(r *ServiceReady, v value) {
+	n := 0
+	d.keys(v,
+		field{"http", func(v value) { n, r.HTTP = n+1, d.path(v) }},
+		field{"tcp", func(v value) { n, _ = n+1, d.mustBeTrue(v) }},
+		field{"run", func(v value) {
+			n++
+			d.text(v)
+			r.Run = d.template(v)
+		}},
+		field{"within", func(v value) { r.Within = d.duration(v, false) }},
+	)
+	if n > 1 {
+		d.fail(v, "has more than one of http, tcp and run; keep the one that says most")
+	}
 }
 
 func (d *decoder) gates(rules record.Rules, v value) {

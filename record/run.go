@@ -28,7 +28,8 @@ type RunWriter struct {
 	csv     *csv.Writer
 }
 
-var slicesHeader = []string{"slice", "start_unix_ns", "counted_unix_ns", "end_unix_ns", "sent"}
+// slicesHeader names the columns; due is 0 in a closed loop.
+var slicesHeader = []string{"slice", "start_unix_ns", "counted_unix_ns", "end_unix_ns", "sent", "due"}
 
 // StartRun makes the run's folder and writes run.json as r is now.
 func (f *Folder) StartRun(r Run) (_ *RunWriter, err error) {
@@ -87,7 +88,7 @@ func (w *RunWriter) Slice(s Slice) error {
 		return fmt.Errorf("writing the record: %s: %w", resultFile, err)
 	}
 	ns := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
-	return w.row([]string{strconv.Itoa(s.N), ns(s.Start), ns(s.Counted), ns(s.End), strconv.Itoa(s.Sent)})
+	return w.row([]string{strconv.Itoa(s.N), ns(s.Start), ns(s.Counted), ns(s.End), strconv.Itoa(s.Sent), strconv.Itoa(s.Due)})
 }
 
 // Finish closes the files and replaces run.json by r, whose state is now final.
@@ -150,7 +151,9 @@ func readSlices(path string) ([]Slice, error) {
 	rd := csv.NewReader(bufio.NewReader(f))
 	rd.ReuseRecord = true
 	header, err := rd.Read()
-	if err != nil || !slices.Equal(header, slicesHeader) {
+	// Records of the first days have no column for what was due.
+	old := slices.Equal(header, slicesHeader[:len(slicesHeader)-1])
+	if err != nil || !old && !slices.Equal(header, slicesHeader) {
 		return nil, fmt.Errorf("%s:1: the header is not %v", path, slicesHeader)
 	}
 	var all []Slice
@@ -163,13 +166,13 @@ func readSlices(path string) ([]Slice, error) {
 			return all, fmt.Errorf("%s: %w", path, err)
 		}
 		line, _ := rd.FieldPos(0)
-		var v [5]int64
-		for i := range v {
+		var v [6]int64
+		for i := range row {
 			if v[i], err = strconv.ParseInt(row[i], 10, 64); err != nil {
 				return all, fmt.Errorf("%s:%d: %s: %w", path, line, slicesHeader[i], err)
 			}
 		}
-		sl := Slice{N: int(v[0]), Start: time.Unix(0, v[1]), Counted: time.Unix(0, v[2]), End: time.Unix(0, v[3]), Sent: int(v[4])}
+		sl := Slice{N: int(v[0]), Start: time.Unix(0, v[1]), Counted: time.Unix(0, v[2]), End: time.Unix(0, v[3]), Sent: int(v[4]), Due: int(v[5])}
 		if n := len(all); n > 0 && all[n-1].N >= sl.N {
 			return all, fmt.Errorf("%s:%d: slice %d comes after slice %d", path, line, sl.N, all[n-1].N)
 		}

@@ -68,15 +68,34 @@ type Meta struct {
 	Detail  string    `json:"detail,omitempty"` // what goes with Reason: the end of a log, a body
 	Seed    uint64    `json:"seed"`
 
-	Arms     []Arm    `json:"arms"`   // baselines in order, the first decides; then the candidate
-	Routes   []Route  `json:"routes"` // in the order of the target file
-	Schedule Schedule `json:"schedule"`
-	Load     Load     `json:"load"`
-	Order    []RunRef `json:"order"` // every run that was planned, in order
-	Rules    Rules    `json:"rules"`
-	Host     Host     `json:"host"`
-	Inputs   []Input  `json:"inputs"` // plan, target files, bodies
-	Warnings []string `json:"warnings,omitempty"`
+	Arms     []Arm     `json:"arms"`   // baselines in order, the first decides; then the candidate
+	Routes   []Route   `json:"routes"` // in the order of the target file
+	Schedule Schedule  `json:"schedule"`
+	Load     Load      `json:"load"`
+	Order    []RunRef  `json:"order"` // every run that was planned, in order
+	Rules    Rules     `json:"rules"`
+	Services []Service `json:"services,omitempty"` // what the arms needed to run
+	// CalibrationS is how long a fixed piece of work took on this machine just
+	// before the first run, the best of several tries.
+	CalibrationS Seconds   `json:"calibration_s,omitempty"`
+	Host         Host      `json:"host"`
+	Inputs       []Input   `json:"inputs"` // plan, target files, bodies
+	Warnings     []string  `json:"warnings,omitempty"`
+	Resumed      []Resumed `json:"resumed,omitempty"`
+}
+
+// Service is what ran beside the arms, such as a database.
+type Service struct {
+	Name string   `json:"name"`
+	Run  []string `json:"run"` // with placeholders, as in the plan
+	Per  string   `json:"per"` // session or block: how often it was started afresh
+}
+
+// Resumed notes that a session which had ended early was gone on with.
+type Resumed struct {
+	At     time.Time `json:"at"`
+	Was    State     `json:"was"`              // the state it was found in
+	Reason string    `json:"reason,omitempty"` // why it had ended
 }
 
 // Arm is one version of the router with its own configuration.
@@ -105,21 +124,27 @@ type Route struct {
 type Schedule struct {
 	Mode       Mode    `json:"mode"`
 	Blocks     int     `json:"blocks"`
+	Retries    int     `json:"retries,omitempty"`      // blocks that may be measured again at the end because they lost a run
 	BlockS     Seconds `json:"block_s"`                // load per block, shared by its arms
 	SliceS     Seconds `json:"slice_s,omitempty"`      // sliced only
 	CountFromS Seconds `json:"count_from_s,omitempty"` // start of a slice that is sent but not counted
 	Freeze     bool    `json:"freeze,omitempty"`       // idle arms are frozen
-	WarmupS    Seconds `json:"warmup_s,omitempty"`     // load before a run's first counted slice
+	WarmupS    Seconds `json:"warmup_s,omitempty"`     // load before a run's first counted slice; with WarmupAuto its limit
+	WarmupAuto bool    `json:"warmup_auto,omitempty"`  // the warm-up ends when latency and memory have settled
 	IdleS      Seconds `json:"idle_s,omitempty"`       // without load, before the warm-up
 }
 
 // Load says how requests were offered.
 type Load struct {
-	Workers  int    `json:"workers"`  // closed loop: each sends when its last answer has come
-	Protocol string `json:"protocol"` // h1 or h2c
-	CPUs     []int  `json:"cpus"`     // of the generator; empty: not pinned
-	ArmCPUs  []int  `json:"arm_cpus"` // of the arms; empty: not pinned
-	Awake    bool   `json:"awake"`    // those CPUs were kept from going to sleep
+	// Rate is how many requests are due per second, whatever the answers do;
+	// 0: a closed loop, in which each worker sends when its last answer has come.
+	Rate     float64 `json:"rate,omitempty"`
+	Workers  int     `json:"workers"`       // closed loop: always under way at once; at a rate: at most
+	Protocol string  `json:"protocol"`      // h1, h2c or h2
+	TLS      bool    `json:"tls,omitempty"` // h1 over TLS; h2 always is
+	CPUs     []int   `json:"cpus"`          // of the generator; empty: not pinned
+	ArmCPUs  []int   `json:"arm_cpus"`      // of the arms; empty: not pinned
+	Awake    bool    `json:"awake"`         // those CPUs were kept from going to sleep
 }
 
 // RunRef names a planned run.
@@ -198,6 +223,10 @@ type Run struct {
 	Freezer   string     `json:"freezer,omitempty"` // how the idle arm was frozen
 	Preflight []Answer   `json:"preflight"`         // one per route, in the session's order
 	Warmup    WarmupSent `json:"warmup"`
+	// IdleMemory is the memory of the run's processes before any load but the
+	// preflight's, in bytes (what they share counted once, where the kernel
+	// tells); 0: not measured.
+	IdleMemory int64 `json:"idle_memory_bytes,omitempty"`
 
 	Slices  []Slice             `json:"-"` // slices.csv
 	Samples map[string]*Samples `json:"-"` // result.bin, by route name
@@ -206,8 +235,10 @@ type Run struct {
 
 // WarmupSent counts the requests before the first slice; they are not kept.
 type WarmupSent struct {
-	Sent   int `json:"sent"`
-	Failed int `json:"failed"` // no answer at all, or a 5xx
+	Sent    int     `json:"sent"`
+	Failed  int     `json:"failed"` // no answer at all, or a 5xx
+	TookS   Seconds `json:"took_s,omitempty"`
+	Settled *bool   `json:"settled,omitempty"` // with Schedule.WarmupAuto: whether it did within the limit
 }
 
 // Answer is the reply to a preflight request.
@@ -227,6 +258,7 @@ type Slice struct {
 	Counted time.Time // requests before this are sent but not counted
 	End     time.Time // last answer
 	Sent    int
+	Due     int // at a fixed rate: requests that were due; the rest was not sent
 }
 
 // Samples are what one run measured on one route.
