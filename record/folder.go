@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // Names of the files of a session folder.
@@ -25,8 +26,12 @@ const (
 	LogFile     = "router.log"
 )
 
-// Folder is a session folder that is being written.
-type Folder struct{ dir string }
+// Folder is a session folder that is being written. It is locked meanwhile,
+// so that nobody else goes on with the session.
+type Folder struct {
+	dir  string
+	lock *os.File
+}
 
 // Create makes a new session folder. A folder that exists must be empty:
 // a record is never written over another one.
@@ -45,7 +50,49 @@ func Create(dir string) (*Folder, error) {
 	if err := os.Mkdir(filepath.Join(dir, runsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the session folder: %w", err)
 	}
-	return &Folder{dir: dir}, nil
+	return lockFolder(dir)
+}
+
+// Reopen is Open for a session that is to be gone on with: its folder can be
+// written again, by nobody else.
+func Reopen(dir string) (*Folder, *Session, error) {
+	if _, err := OpenMeta(dir); err != nil {
+		return nil, nil, err // before anything else: it is a session folder at all
+	}
+	f, err := lockFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Open(dir)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, s, nil
+}
+
+func lockFolder(dir string) (*Folder, error) {
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("locking the session folder: %w", err)
+	}
+	switch err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		lock.Close()
+		return nil, fmt.Errorf("locking the session folder: %s is being written by another plumbline", dir)
+	case err != nil: // some network file systems know no locks
+		lock.Close()
+		lock = nil
+	}
+	return &Folder{dir: dir, lock: lock}, nil
+}
+
+// Close gives the folder free.
+func (f *Folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Close()
 }
 
 // Discard removes what was written. A folder that Create was given stays, empty.

@@ -62,6 +62,7 @@ type Meta struct {
 	Format  int       `json:"format"`
 	Tool    string    `json:"tool"`    // plumbline's version
 	Command []string  `json:"command"` // the arguments that started it
+	Asked   Asked     `json:"asked"`   // what to weigh
 	Created time.Time `json:"created"`
 	State   State     `json:"state"`
 	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted, in a line
@@ -98,6 +99,15 @@ type Resumed struct {
 	Reason string    `json:"reason,omitempty"` // why it had ended
 }
 
+// Asked is what a session was asked to weigh; with the plan's file it is
+// enough to go on with one that ended early.
+type Asked struct {
+	Plan string   `json:"plan"`           // absolute path
+	Kind string   `json:"kind"`           // one of the plan's
+	Refs []string `json:"refs,omitempty"` // revisions, against the working tree
+	Arms []string `json:"arms,omitempty"` // of the plan, in place of all of them
+}
+
 // Arm is one version of the router with its own configuration.
 type Arm struct {
 	Name         string            `json:"name"`  // unique, safe as part of a file name: baseline, baseline-2, candidate
@@ -123,7 +133,8 @@ type Route struct {
 // Schedule says what was planned to be measured, and in what order.
 type Schedule struct {
 	Mode       Mode    `json:"mode"`
-	Blocks     int     `json:"blocks"`
+	Blocks     int     `json:"blocks"`                 // of a session with a maximum: the fewest
+	MaxBlocks  int     `json:"max_blocks,omitempty"`   // 0: the length is fixed, Blocks; otherwise rows may be judged after Blocks blocks and after each further one
 	Retries    int     `json:"retries,omitempty"`      // blocks that may be measured again at the end because they lost a run
 	BlockS     Seconds `json:"block_s"`                // load per block, shared by its arms
 	SliceS     Seconds `json:"slice_s,omitempty"`      // sliced only

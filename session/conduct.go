@@ -23,6 +23,7 @@ type process interface {
 	WaitReady(context.Context) error
 	ReadyIn() time.Duration
 	Freezer() string
+	Memory() int64 // of the router and all it started, in bytes; 0: the system does not tell
 	Freeze() error
 	Thaw() error
 	Alive(when string) error
@@ -59,7 +60,13 @@ type Event struct {
 type Hooks struct {
 	Progress func(Event)
 	// Interim says how things stand, after each block.
-	Interim func(*record.Session) string
+	Interim func(*record.Session) Standing
+}
+
+// Standing is what a caller makes of a session so far.
+type Standing struct {
+	Worst   string // for the progress line
+	Decided bool   // more blocks would change no verdict
 }
 
 // StopError says that the session ended early because of the routers it
@@ -85,15 +92,16 @@ type conductor struct {
 	probes  []targets.Target // the first target of each route
 	hooks   Hooks
 
-	begun   time.Time
-	planned time.Duration  // of the whole session, without starts and stops
-	done    int            // groups
-	count   int            // groups planned
-	deaths  map[string]int // lost runs by arm
-	started map[string]bool
-	first   string // label of the arm that was asked first
-	worst   string
-	lost    string // why the block under way does not count
+	order    *order
+	todo     []group
+	spent    int // blocks that were begun or are to be, without those that an interruption took
+	begun    time.Time
+	done     int            // groups
+	deaths   map[string]int // lost runs by arm
+	started  map[string]bool
+	first    string // label of the arm that was asked first
+	standing Standing
+	lost     string // why the block under way does not count
 }
 
 // member is one run of the group that is under way.
@@ -114,20 +122,21 @@ type faultError struct {
 func (e *faultError) Error() string { return e.member.arm.Label + ": " + e.err.Error() }
 func (e *faultError) Unwrap() error { return e.err }
 
-// run measures all groups and leaves session.json in its final state.
+// run measures block by block and leaves session.json in its final state.
 func (c *conductor) run(ctx context.Context) error {
 	meta := &c.session.Meta
-	all := groups(meta.Seed, meta.Schedule, meta.Arms)
-	for _, g := range all {
-		meta.Order = append(meta.Order, g.runs...)
+	c.order = newOrder(meta.Seed, meta.Schedule.Mode, meta.Arms)
+	if len(meta.Order) > 0 {
+		c.takeUp()
+	} else {
+		c.add(meta.Schedule.Blocks)
 	}
-	c.planned = lengthOf(meta.Schedule, len(meta.Arms))
-	c.count, c.begun = len(all), time.Now()
-	meta.State = record.Running
+	c.begun = time.Now()
+	meta.State, meta.Reason, meta.Detail = record.Running, "", ""
 	if err := c.folder.SaveMeta(*meta); err != nil {
 		return err
 	}
-	err := c.groups(ctx, all)
+	err := c.groups(ctx)
 	var stop *StopError
 	switch {
 	case err == nil:
@@ -143,10 +152,98 @@ func (c *conductor) run(ctx context.Context) error {
 	return errors.Join(err, c.folder.SaveMeta(*meta))
 }
 
-func (c *conductor) groups(ctx context.Context, all []group) error {
-	for i, g := range all {
+// add plans n further blocks.
+func (c *conductor) add(n int) {
+	for _, g := range c.order.add(n) {
+		c.todo = append(c.todo, g)
+		c.session.Order = append(c.session.Order, g.runs...)
+	}
+	c.spent += n
+}
+
+// takeUp plans what is left of a session that was begun before. A block of
+// which a run was begun and not all are complete is lost: its runs were to be
+// measured back to back. What it has not begun is not planned any more.
+func (c *conductor) takeUp() {
+	meta := &c.session.Meta
+	runs := map[string]*record.Run{}
+	touched, lost, faulty := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for _, r := range c.session.Runs {
+		runs[r.ID] = r
+		touched[r.Block] = true
+		if r.State == record.Died {
+			c.deaths[r.Arm]++
+			faulty[r.Block] = true
+		}
+		if len(r.Preflight) > 0 {
+			c.started[r.Arm] = true
+		}
+	}
+	blocks := 0
+	for _, ref := range meta.Order {
+		blocks = max(blocks, ref.Block)
+		if r := runs[ref.ID]; touched[ref.Block] && (r == nil || r.State != record.Complete) {
+			lost[ref.Block] = true
+		}
+	}
+	for _, g := range c.order.add(blocks) {
+		if !touched[g.block] {
+			c.todo = append(c.todo, g)
+		}
+	}
+	for b := 1; b <= blocks; b++ {
+		if !lost[b] || faulty[b] {
+			c.spent++
+		}
+	}
+	meta.Order = slices.DeleteFunc(meta.Order, func(ref record.RunRef) bool {
+		return lost[ref.Block] && runs[ref.ID] == nil
+	})
+}
+
+// wanted is how many complete blocks the session goes for, as things stand.
+func (c *conductor) wanted() int {
+	s := c.session.Schedule
+	if s.MaxBlocks > 0 && !c.standing.Decided {
+		return s.MaxBlocks
+	}
+	return s.Blocks
+}
+
+// complete counts the blocks of which every arm has a complete run.
+func (c *conductor) complete() (n int) {
+	arms := map[int]map[string]bool{}
+	for _, r := range c.session.Runs {
+		if r.State != record.Complete {
+			continue
+		}
+		if arms[r.Block] == nil {
+			arms[r.Block] = map[string]bool{}
+		}
+		arms[r.Block][r.Arm] = true
+	}
+	for _, have := range arms {
+		if len(have) == len(c.session.Arms) {
+			n++
+		}
+	}
+	return n
+}
+
+// groups measures until nothing is left to do. Then, while too few blocks are
+// complete, because some lost a run or the verdict is open, it adds one.
+func (c *conductor) groups(ctx context.Context) error {
+	for {
+		if len(c.todo) == 0 {
+			if c.complete() >= c.wanted() || c.spent >= c.wanted()+c.session.Schedule.Retries {
+				return nil
+			}
+			c.add(1)
+		}
+		g := c.todo[0]
+		c.todo = c.todo[1:]
 		err := c.group(ctx, g)
-		c.done = i + 1
+		c.done++
 		for _, ref := range g.runs {
 			switch r, err2 := c.session.ReadRun(ref.ID); {
 			case err2 == nil:
@@ -158,15 +255,14 @@ func (c *conductor) groups(ctx context.Context, all []group) error {
 		if err != nil {
 			return err
 		}
-		if last := i+1 == len(all) || all[i+1].block != g.block; last {
+		if last := len(c.todo) == 0 || c.todo[0].block != g.block; last {
 			if c.hooks.Interim != nil {
-				c.worst = c.hooks.Interim(c.session)
+				c.standing = c.hooks.Interim(c.session)
 			}
 			c.tell(Event{Phase: "done", Block: g.block, Done: true, Lost: c.lost})
 			c.lost = ""
 		}
 	}
-	return nil
 }
 
 // group measures the runs of g. Whatever happens, when it returns their
@@ -257,6 +353,9 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 		case <-time.After(idle):
 		}
 	}
+	for _, m := range *members {
+		m.run.IdleMemory = m.proc.Memory()
+	}
 	freeze := meta.Schedule.Freeze && len(*members) > 1
 	if freeze {
 		for _, m := range *members {
@@ -265,21 +364,9 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 			}
 		}
 	}
-	if warm := meta.Schedule.WarmupS.Duration(); warm > 0 {
-		for _, m := range *members {
-			c.tell(Event{Phase: "warming up", Block: g.block, Arm: m.arm.Label})
-			count := func(rs []*vegeta.Result) error {
-				for _, r := range rs {
-					m.run.Warmup.Sent++
-					if r.Code == 0 || r.Code >= 500 {
-						m.run.Warmup.Failed++
-					}
-				}
-				return nil
-			}
-			if _, _, err := c.stretch(ctx, m, warm, freeze, count, "while it was warmed up"); err != nil {
-				return err
-			}
+	for _, m := range *members {
+		if err := c.warmUp(ctx, m, freeze); err != nil {
+			return err
 		}
 	}
 	c.tell(Event{Phase: "measuring", Block: g.block})
@@ -432,15 +519,24 @@ func (c *conductor) tell(e Event) {
 	if c.hooks.Progress == nil {
 		return
 	}
-	e.Blocks, e.Worst = c.session.Schedule.Blocks, c.worst
-	left := c.planned.Seconds()
-	if spent := time.Since(c.begun).Seconds(); c.done > 0 {
-		left = float64(c.count-c.done) * spent / float64(c.done)
+	e.Blocks, e.Worst = c.wanted(), c.standing.Worst
+	spent, left := time.Since(c.begun).Seconds(), 0.0
+	if c.done > 0 {
+		left = float64(c.left()) * spent / float64(c.done)
 	} else {
-		left = max(0, left-spent)
+		left = max(0, lengthOf(c.session.Schedule, len(c.session.Arms)).Seconds()-spent)
 	}
 	e.Left = time.Duration(left * float64(time.Second)).Round(time.Second)
 	c.hooks.Progress(e)
+}
+
+// left is how many groups are still to be measured, if no verdict comes sooner.
+func (c *conductor) left() int {
+	perBlock := 1
+	if c.session.Schedule.Mode != record.Sliced {
+		perBlock = len(c.session.Arms)
+	}
+	return len(c.todo) + perBlock*max(0, c.wanted()-c.spent)
 }
 
 var _ process = (*router.Process)(nil)

@@ -77,6 +77,7 @@ func (p *fakeProcess) end(how string) {
 func (p *fakeProcess) PID() int               { return 42 }
 func (p *fakeProcess) ReadyIn() time.Duration { return 100 * time.Millisecond }
 func (p *fakeProcess) Freezer() string        { return "fake" }
+func (p *fakeProcess) Memory() int64          { return 50 << 20 }
 func (p *fakeProcess) Done() <-chan struct{}  { return p.done }
 func (p *fakeProcess) Stop()                  { p.end("stop") }
 func (p *fakeProcess) Freeze() error          { p.frozen = true; p.stage.note("freeze %s", p.id); return nil }
@@ -431,7 +432,7 @@ func TestInterleavedTurns(t *testing.T) {
 		}
 		first := map[string]int{}
 		blocks := 2 * n
-		all := groups(7, record.Schedule{Mode: record.Interleaved, Blocks: blocks}, arms)
+		all := newOrder(7, record.Interleaved, arms).add(blocks)
 		for _, g := range all {
 			if len(g.runs) != 1 {
 				t.Fatalf("a group of %d runs", len(g.runs))

@@ -13,11 +13,12 @@ import (
 
 // layout is what a job comes to before anything is built.
 type layout struct {
-	kind   plan.Kind
-	set    *targets.Set
-	probes []targets.Target
-	arms   []launch
-	meta   record.Meta // without what only the build can tell
+	kind    plan.Kind
+	set     *targets.Set
+	targets []targets.Target // those of the set that are sent
+	probes  []targets.Target // the first of each route
+	arms    []launch
+	meta    record.Meta // without what only the build can tell
 }
 
 func lay(j Job) (l layout, err error) {
@@ -27,17 +28,25 @@ func lay(j Job) (l layout, err error) {
 	if l.set, err = targets.Read(l.kind.Targets); err != nil {
 		return l, err
 	}
-	l.meta = record.Meta{
-		Seed: j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
-		Load: record.Load{Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol},
-	}
-	if url := l.set.Targets[0].URL; strings.HasPrefix(url, "https:") { // all of them name one scheme
-		return l, fmt.Errorf("%s: %s: requests are sent without TLS; write http://, or the path alone", l.kind.Targets, url)
-	}
-	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set); err != nil {
+	if l.targets, err = only(l.set.Targets, j.Plan.Only); err != nil {
 		return l, err
 	}
-	if l.arms, err = armsOf(j.Plan, l.kind, j.Refs); err != nil {
+	l.meta = record.Meta{
+		Asked: record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms},
+		Seed:  j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
+		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
+	}
+	url := l.set.Targets[0].URL // all of them name one scheme
+	switch tls := l.meta.Load.TLS; {
+	case strings.HasPrefix(url, "https:") && !tls:
+		return l, fmt.Errorf("%s: %s: the plan sends requests without TLS; write `load: {tls: true}` or `{protocol: h2}` there, or http:// here", l.kind.Targets, url)
+	case strings.HasPrefix(url, "http:") && tls:
+		return l, fmt.Errorf("%s: %s: the plan sends requests over TLS (load: in %s); write https:// here, or the path alone", l.kind.Targets, url, j.Plan.Path)
+	}
+	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set.Targets, l.targets); err != nil {
+		return l, err
+	}
+	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
 	}
 	if l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs()); err != nil {
@@ -47,11 +56,35 @@ func lay(j Job) (l layout, err error) {
 	return l, nil
 }
 
-// routesOf lists the routes of the targets with what the plan expects of
-// them, and the request that the preflight sends to each.
-func routesOf(p *plan.Plan, set *targets.Set) (routes []record.Route, probes []targets.Target, err error) {
+// only keeps the targets of some routes, named in full or by what follows the
+// method; of none: all.
+func only(all []targets.Target, routes []string) (kept []targets.Target, err error) {
+	if len(routes) == 0 {
+		return all, nil
+	}
+	found, names := map[string]bool{}, map[string]bool{}
+	for _, t := range all {
+		name := record.RouteName(t.Method, t.URL)
+		names[name] = true
+		_, path, _ := strings.Cut(name, " ")
+		if slices.Contains(routes, name) || slices.Contains(routes, path) {
+			found[name], found[path] = true, true
+			kept = append(kept, t)
+		}
+	}
+	for _, r := range routes {
+		if !found[r] {
+			return nil, fmt.Errorf("--only %q: no target has this route; the targets' routes are: %s", r, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		}
+	}
+	return kept, nil
+}
+
+// routesOf lists the routes of the targets that are sent with what the plan
+// expects of them, and the request that the preflight sends to each.
+func routesOf(p *plan.Plan, all, sent []targets.Target) (routes []record.Route, probes []targets.Target, err error) {
 	index := map[string]int{}
-	for _, t := range set.Targets {
+	for _, t := range sent {
 		name := record.RouteName(t.Method, t.URL)
 		if _, ok := index[name]; ok {
 			continue
@@ -60,45 +93,87 @@ func routesOf(p *plan.Plan, set *targets.Set) (routes []record.Route, probes []t
 		routes = append(routes, record.Route{Name: name})
 		probes = append(probes, t)
 	}
+	known := map[string]bool{}
+	for _, t := range all {
+		known[record.RouteName(t.Method, t.URL)] = true
+	}
 	for _, e := range p.Expect {
-		i, ok := index[e.Route]
-		if !ok {
-			names := slices.Collect(maps.Keys(index))
-			slices.Sort(names)
-			return nil, nil, fmt.Errorf("%s:%d: expect: no target has the route %q; the targets' routes are: %s", p.Path, e.Line, e.Route, strings.Join(names, ", "))
+		if !known[e.Route] {
+			return nil, nil, fmt.Errorf("%s:%d: expect: no target has the route %q; the targets' routes are: %s", p.Path, e.Line, e.Route, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
-		routes[i].Status, routes[i].BodyAny = e.Status, e.BodyAny
+		if i, ok := index[e.Route]; ok {
+			routes[i].Status, routes[i].BodyAny = e.Status, e.BodyAny
+		}
 	}
 	return routes, probes, nil
 }
 
-// armsOf names the arms and puts together how each is started: the refs and
-// the working tree, or the arms of the plan. Baselines come first.
-func armsOf(p *plan.Plan, kind plan.Kind, refs []string) ([]launch, error) {
-	var arms []launch
-	if len(refs) > 0 {
-		for i, ref := range refs {
-			name := "baseline"
-			if i > 0 {
-				name = fmt.Sprintf("baseline-%d", i+1)
-			}
-			arms = append(arms, launch{
-				arm:    record.Arm{Name: name, Role: record.Baseline, Label: ref, Ref: ref},
-				router: p.RouterFor(kind, ref, name),
-			})
-		}
-		arms = append(arms, launch{arm: record.Arm{Name: "candidate", Role: record.Candidate, Label: "HEAD"}, router: p.RouterFor(kind, "candidate")})
-		for _, l := range arms {
-			if l.router.Build == "" && !l.uses("{source}") {
-				return nil, fmt.Errorf("%s: router.build: every revision would run the same program, as nothing is built and run does not name {source}; say how a revision is built, or name the arms in the plan and use `plumbline run`", p.Path)
-			}
-		}
+// armsOf puts together how each arm is started. Baselines come first, the
+// candidate last; a single arm is measured and not weighed.
+func armsOf(j Job, kind plan.Kind) (arms []launch, err error) {
+	if len(j.Refs) > 0 {
+		arms, err = refArms(j.Plan, kind, j.Refs)
 	} else {
-		for i, a := range p.Arms {
-			arms = append(arms, launch{arm: record.Arm{Name: fileName(a.Name, i), Role: record.Baseline, Label: a.Name, Ref: a.Ref}, router: p.RouterFor(kind, a.Name)})
+		arms, err = planArms(j.Plan, kind, j.Arms)
+	}
+	for i := range arms {
+		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
+	}
+	return arms, err
+}
+
+// refArms are revisions and the working tree.
+func refArms(p *plan.Plan, kind plan.Kind, refs []string) (arms []launch, err error) {
+	for i, ref := range refs {
+		name := "baseline"
+		if i > 0 {
+			name = fmt.Sprintf("baseline-%d", i+1)
 		}
-		if len(arms) < 2 {
-			return nil, fmt.Errorf("%s: arms: a session weighs at least two, the plan names %d; add `arms: {baseline: …, candidate: …}`, or weigh revisions with `plumbline against REF`", p.Path, len(arms))
+		arms = append(arms, launch{
+			arm:    record.Arm{Name: name, Role: record.Baseline, Label: ref, Ref: ref},
+			router: p.RouterFor(kind, ref, name),
+		})
+	}
+	arms = append(arms, launch{arm: record.Arm{Name: "candidate", Role: record.Candidate, Label: "HEAD"}, router: p.RouterFor(kind, "candidate")})
+	for _, l := range arms {
+		if l.router.Build == "" && !l.uses("{source}") {
+			return nil, fmt.Errorf("%s: router.build: every revision would run the same program, as nothing is built and run does not name {source}; say how a revision is built, or name the arms in the plan and use `plumbline run`", p.Path)
+		}
+	}
+	return arms, nil
+}
+
+// planArms are the arms of the plan, or those of them that are named, the
+// baseline first. A plan without arms has one: the router itself.
+func planArms(p *plan.Plan, kind plan.Kind, named []string) (arms []launch, err error) {
+	add := func(name, ref string) {
+		file := fileName(name, len(arms))
+		if slices.ContainsFunc(arms, func(l launch) bool { return l.arm.Name == file }) { // an arm against itself
+			file += "-again"
+		}
+		arms = append(arms, launch{
+			arm:    record.Arm{Name: file, Role: record.Baseline, Label: name, Ref: ref},
+			router: p.RouterFor(kind, name),
+		})
+	}
+	var names []string
+	for _, a := range p.Arms {
+		names = append(names, a.Name)
+	}
+	switch {
+	case len(named) > 0:
+		for _, name := range named {
+			i := slices.Index(names, name)
+			if i < 0 {
+				return nil, fmt.Errorf("%s: arms: none is called %q; the plan names %s", p.Path, name, orNone(names))
+			}
+			add(name, p.Arms[i].Ref)
+		}
+	case len(names) == 0:
+		add("router", "")
+	default:
+		for _, a := range p.Arms {
+			add(a.Name, a.Ref)
 		}
 		// The candidate is the arm of that name, else the last; what is called
 		// baseline decides, else the first.
@@ -109,12 +184,16 @@ func armsOf(p *plan.Plan, kind plan.Kind, refs []string) ([]launch, error) {
 			first := arms[i]
 			arms = append([]launch{first}, slices.Delete(slices.Clone(arms), i, i+1)...)
 		}
-		arms[len(arms)-1].arm.Role = record.Candidate
 	}
-	for i := range arms {
-		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
-	}
+	arms[len(arms)-1].arm.Role = record.Candidate
 	return arms, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // fileName makes an arm's name fit to be part of a file's; the number keeps
@@ -134,9 +213,12 @@ func fileName(name string, i int) string {
 
 func scheduleOf(p *plan.Plan) record.Schedule {
 	s := record.Schedule{
-		Mode: p.Schedule.Mode, Blocks: p.Schedule.Blocks, BlockS: record.Seconds(p.Schedule.Block.Seconds()),
-		WarmupS: record.Seconds(p.Warmup.Load.Seconds()), IdleS: record.Seconds(p.Warmup.Idle.Seconds()),
+		Mode: p.Schedule.Mode, Blocks: p.Schedule.Blocks, MaxBlocks: p.Schedule.MaxBlocks, BlockS: record.Seconds(p.Schedule.Block.Seconds()),
+		WarmupS: record.Seconds(p.Warmup.Load.Seconds()), WarmupAuto: p.Warmup.Auto, IdleS: record.Seconds(p.Warmup.Idle.Seconds()),
 		CountFromS: countFrom,
+	}
+	if s.Mode != record.Sequential { // a block at the end would not be sequential any more
+		s.Retries = p.Schedule.Retries
 	}
 	if s.Mode == record.Sliced {
 		s.SliceS, s.Freeze = record.Seconds(p.Schedule.Slice.Seconds()), p.Schedule.Freeze

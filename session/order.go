@@ -15,48 +15,61 @@ type group struct {
 	runs  []record.RunRef
 }
 
-// groups draws the order of the session's runs.
+// order draws the session's runs, block by block: a session may turn out to
+// need more blocks than it begins with, and that must not change the first ones.
 //
 // Sliced: a group per block, arms in random order. Interleaved: a group per
 // run, the order of the arms turning from block to block, the seed picks the
-// first. Sequential: all runs of an arm, then all of the next.
-func groups(seed uint64, s record.Schedule, arms []record.Arm) []group {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	var all []group
-	add := func(block int, order ...int) {
-		g := group{block: block}
-		for _, a := range order {
-			g.runs = append(g.runs, record.RunRef{Block: block, Arm: arms[a].Name})
-		}
-		all = append(all, g)
+// first. Sequential: all runs of an arm, then all of the next, in one piece.
+type order struct {
+	rng    *rand.Rand
+	mode   record.Mode
+	arms   []record.Arm
+	first  []int // interleaved: the order of the first block
+	blocks int   // drawn so far
+	runs   int   // drawn so far
+}
+
+func newOrder(seed uint64, mode record.Mode, arms []record.Arm) *order {
+	o := &order{rng: rand.New(rand.NewPCG(seed, 0)), mode: mode, arms: arms}
+	if mode == record.Interleaved {
+		o.first = o.rng.Perm(len(arms))
 	}
-	switch s.Mode {
-	case record.Sliced:
-		for b := 1; b <= s.Blocks; b++ {
-			add(b, rng.Perm(len(arms))...)
-		}
-	case record.Interleaved:
-		first := rng.Perm(len(arms))
-		for b := 1; b <= s.Blocks; b++ {
-			for i := range first {
-				add(b, first[turn(i, b-1, len(first))])
+	return o
+}
+
+// add draws n further blocks.
+func (o *order) add(n int) (all []group) {
+	from := o.blocks + 1
+	o.blocks += n
+	if o.mode == record.Sequential {
+		for a := range o.arms {
+			for b := from; b <= o.blocks; b++ {
+				all = append(all, o.group(b, a))
 			}
 		}
-	default:
-		for a := range arms {
-			for b := 1; b <= s.Blocks; b++ {
-				add(b, a)
-			}
-		}
+		return all
 	}
-	n := 0
-	for _, g := range all {
-		for i := range g.runs {
-			n++
-			g.runs[i].ID = fmt.Sprintf("%03d-%s", n, g.runs[i].Arm)
+	for b := from; b <= o.blocks; b++ {
+		if o.mode == record.Sliced {
+			all = append(all, o.group(b, o.rng.Perm(len(o.arms))...))
+			continue
+		}
+		for i := range o.first {
+			all = append(all, o.group(b, o.first[turn(i, b-1, len(o.first))]))
 		}
 	}
 	return all
+}
+
+func (o *order) group(block int, arms ...int) group {
+	g := group{block: block}
+	for _, a := range arms {
+		o.runs++
+		name := o.arms[a].Name
+		g.runs = append(g.runs, record.RunRef{ID: fmt.Sprintf("%03d-%s", o.runs, name), Block: block, Arm: name})
+	}
+	return g
 }
 
 // turn is the place in the first order of the i-th run of a block: forwards

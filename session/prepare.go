@@ -24,6 +24,7 @@ type Job struct {
 	Plan    *plan.Plan
 	Kind    string   // one of the plan's kinds; empty: the first
 	Refs    []string // baselines, against the working tree; none: the arms that the plan names
+	Arms    []string // those arms of the plan, in place of all of them
 	Dir     string   // new session folder
 	Tool    string   // plumbline's version, for the record
 	Command []string // how it was called, for the record
@@ -43,9 +44,12 @@ type Prepared struct {
 	talk      func(format string, args ...any)
 }
 
-// Close removes what Prepare put outside the session folder.
+// Close removes what Prepare put outside the session folder, and gives that free.
 func (p *Prepared) Close() error {
 	var err error
+	if p.folder != nil {
+		err = p.folder.Close()
+	}
 	if p.workspace != nil {
 		err = p.workspace.Close()
 	}
@@ -58,7 +62,7 @@ func (p *Prepared) Close() error {
 // Run measures the session, on the CPUs that the plan says.
 func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err error) {
 	defer func() {
-		if err != nil && p.session.State == record.Running { // it did not come to its first run
+		if err != nil && p.session.State == record.Running && len(p.session.Runs) == 0 { // it did not come to its first run
 			p.session.State, p.session.Reason = record.Stopped, err.Error()
 			if ctx.Err() != nil {
 				p.session.State = record.Interrupted
@@ -86,6 +90,9 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 		}
 		defer sleep()
 	}
+	if err := p.calibrate(); err != nil {
+		return p.session, err
+	}
 	c := &conductor{
 		folder: p.folder, session: p.session, stage: p.stage, probes: p.probes, hooks: hooks,
 		deaths: map[string]int{}, started: map[string]bool{},
@@ -106,10 +113,10 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 		if err == nil {
 			return
 		}
-		err = errors.Join(err, p.Close())
 		if p.folder != nil && !built(p.folder.Dir()) { // a build's log is worth keeping, nothing else is
 			err = errors.Join(err, p.folder.Discard())
 		}
+		err = errors.Join(err, p.Close())
 	}()
 	meta := l.meta
 	// Every revision is found before the first is built, and before the session
@@ -126,33 +133,46 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if len(meta.Load.CPUs) == 0 {
 		meta.Warnings = append(meta.Warnings, "the load generator and the arms share their CPUs: nothing is pinned")
 	}
-	if meta.Inputs, err = p.copyInputs(j.Plan, l.kind, l.set); err != nil {
+	inputs, files, err := inputsOf(j.Plan, l.kind, l.set)
+	if err != nil {
 		return nil, err
 	}
-	if p.temp, err = newTempDir(); err != nil {
-		return nil, err
-	}
-	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: meta.Load, targets: l.set.Targets}
-	for i := range l.arms {
-		if err := p.build(ctx, j, &l.arms[i]); err != nil {
+	for i, in := range inputs {
+		if err := p.folder.Write(in.Path, files[i]); err != nil {
 			return nil, err
 		}
-		l.arms[i].targets = filepath.Dir(l.kind.Targets)
-		meta.Arms = append(meta.Arms, l.arms[i].arm)
 	}
-	p.stage.launches = l.arms
+	meta.Inputs = inputs
+	if meta.Arms, err = p.build(ctx, j, l); err != nil {
+		return nil, err
+	}
 	p.session = &record.Session{Dir: p.folder.Dir(), Meta: meta}
 	for _, w := range meta.Warnings {
 		j.Talk("warning: %s", w)
 	}
-	labels := make([]string, len(meta.Arms))
-	for i, a := range meta.Arms {
-		labels[i] = a.Label
+	j.Talk("%s: %s, about %s, recorded in %s", purpose(meta.Arms), blocks(meta.Schedule), about(meta.Schedule, len(meta.Arms)), p.folder.Dir())
+	return p, p.folder.SaveMeta(meta)
+}
+
+// purpose: "weighing HEAD against main", "measuring router".
+func purpose(arms []record.Arm) string {
+	var labels []string
+	for _, a := range arms {
+		labels = append(labels, a.Label)
 	}
 	last := len(labels) - 1
-	j.Talk("weighing %s against %s: %s, about %s, recorded in %s", labels[last], strings.Join(labels[:last], ", "),
-		count(meta.Schedule.Blocks, "block"), about(meta.Schedule, len(labels)), p.folder.Dir())
-	return p, p.folder.SaveMeta(meta)
+	if last == 0 {
+		return "measuring " + labels[0]
+	}
+	return "weighing " + labels[last] + " against " + strings.Join(labels[:last], ", ")
+}
+
+// blocks: "6 blocks", "6 to 20 blocks".
+func blocks(s record.Schedule) string {
+	if s.MaxBlocks > 0 {
+		return fmt.Sprintf("%d to %s", s.Blocks, count(s.MaxBlocks, "block"))
+	}
+	return count(s.Blocks, "block")
 }
 
 const buildsDir = "builds"
@@ -168,13 +188,13 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// copyInputs hashes the plan and the target files and copies them into the record.
-func (p *Prepared) copyInputs(pl *plan.Plan, kind plan.Kind, set *targets.Set) ([]record.Input, error) {
-	name := "plan" + filepath.Ext(pl.Path)
-	if err := p.folder.Write(name, pl.Source); err != nil {
-		return nil, err
+// inputsOf lists the plan and the target files as they stand in the record,
+// with their content.
+func inputsOf(pl *plan.Plan, kind plan.Kind, set *targets.Set) (inputs []record.Input, files [][]byte, err error) {
+	add := func(name string, data []byte) {
+		inputs, files = append(inputs, record.Input{Path: name, SHA256: hashOf(data)}), append(files, data)
 	}
-	inputs := []record.Input{{Path: name, SHA256: hashOf(pl.Source)}}
+	add("plan"+filepath.Ext(pl.Path), pl.Source)
 	base := filepath.Dir(kind.Targets)
 	for i, in := range set.Inputs {
 		path := in.Path
@@ -183,22 +203,19 @@ func (p *Prepared) copyInputs(pl *plan.Plan, kind plan.Kind, set *targets.Set) (
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("copying the targets into the record: %w", err)
+			return nil, nil, fmt.Errorf("copying the targets into the record: %w", err)
 		}
 		if hashOf(data) != in.SHA256 {
-			return nil, fmt.Errorf("copying the targets into the record: %s has changed since it was read", path)
+			return nil, nil, fmt.Errorf("copying the targets into the record: %s has changed since it was read", path)
 		}
 		// A body from outside the targets' folder keeps only its name and part of its hash.
 		name, err := filepath.Rel(base, path)
 		if err != nil || !filepath.IsLocal(name) {
 			name = filepath.Join("outside", in.SHA256[:12]+"-"+filepath.Base(path))
 		}
-		if err := p.folder.Write(filepath.Join("targets", name), data); err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, record.Input{Path: filepath.Join("targets", name), SHA256: in.SHA256})
+		add(filepath.Join("targets", name), data)
 	}
-	return inputs, nil
+	return inputs, files, nil
 }
 
 func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -232,8 +249,25 @@ func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]s
 	return nil
 }
 
-// build builds an arm where the plan says how, and notes what will be started.
-func (p *Prepared) build(ctx context.Context, j Job, l *launch) error {
+// build builds every arm and makes the place where they will run.
+func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Arm, err error) {
+	if p.temp, err = newTempDir(); err != nil {
+		return nil, err
+	}
+	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: l.meta.Load, targets: l.targets}
+	for i := range l.arms {
+		if err := p.buildArm(ctx, j, &l.arms[i]); err != nil {
+			return nil, err
+		}
+		l.arms[i].targets = filepath.Dir(l.kind.Targets)
+		arms = append(arms, l.arms[i].arm)
+	}
+	p.stage.launches = l.arms
+	return arms, nil
+}
+
+// buildArm builds an arm where the plan says how, and notes what will be started.
+func (p *Prepared) buildArm(ctx context.Context, j Job, l *launch) error {
 	a := &l.arm
 	if l.router.Build != "" {
 		j.Talk("building %s: %s", a.Name, describe(*a))

@@ -36,7 +36,7 @@ first REF decides; further ones are watched.`,
 			if err != nil {
 				return err
 			}
-			_, err = f.weigh(c, p, refs)
+			_, err = f.weigh(c, session.Job{Plan: p, Refs: refs})
 			return err
 		},
 		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -46,31 +46,80 @@ first REF decides; further ones are watched.`,
 	f.add(c)
 	f.addPlan(c)
 	f.addKind(c)
+	f.addLoad(c)
+	return c
+}
+
+func newBetween() *cobra.Command {
+	var f weighFlags
+	c := &cobra.Command{
+		Use:   "between ARM ARM",
+		Short: "Weigh two of the arms that a plan names",
+		Long: `Weighs the second arm against the first, both under the key "arms" of the
+plan. The same arm twice is an A/A: how far two runs of one build are apart.`,
+		Example: `  plumbline between v1.4.0 v1.5.0`,
+		Args:    args(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, arms []string) error {
+			p, err := readPlan(f.plan)
+			if err != nil {
+				return err
+			}
+			_, err = f.weigh(c, session.Job{Plan: p, Arms: arms})
+			return err
+		},
+		ValidArgsFunction: func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if p, err := readPlan(f.plan); err == nil {
+				for _, a := range p.Arms {
+					names = append(names, a.Name)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	f.add(c)
+	f.addPlan(c)
+	f.addKind(c)
+	f.addLoad(c)
 	return c
 }
 
 func newRun() *cobra.Command {
 	var f weighFlags
+	var resume string
 	c := &cobra.Command{
 		Use:   "run [PLAN]",
-		Short: "Weigh the arms that a plan names",
+		Short: "Weigh the arms that a plan names, or measure a single one",
 		Long: `Runs one session as the plan says, with the arms under its key "arms". The arm
 called "candidate" (else the last) is weighed against the one called
-"baseline" (else the first); further ones are watched.`,
+"baseline" (else the first); further ones are watched. A plan with one arm, or
+none, is measured and reported without a verdict.
+
+--resume goes on with a session that ended early, also one of "against" or
+"between": on the same machine since its last boot, with the same builds, plan
+and targets. Finished blocks stay; a block that was cut off is measured again.`,
 		Example: `  plumbline run
-  plumbline run test/load/plumbline.yaml --kind mixed`,
+  plumbline run test/load/plumbline.yaml --kind mixed
+  plumbline run --rate 500/s --duration 2m --only "GET /search"
+  plumbline run --resume .plumbline/2026-01-31T10.00.00-against`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
+			if c.Flags().Changed("resume") {
+				return f.resume(c, resume, a)
+			}
 			p, err := readPlan(strings.Join(a, ""))
 			if err != nil {
 				return err
 			}
-			_, err = f.weigh(c, p, nil)
+			_, err = f.weigh(c, session.Job{Plan: p})
 			return err
 		},
 	}
 	f.add(c)
 	f.addKind(c)
+	f.addLoad(c)
+	c.Flags().StringVar(&resume, "resume", "", "go on with the session in this `folder`")
+	_ = c.MarkFlagDirname("resume")
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"plumbline/mocks/demo"
 	"plumbline/plan"
 	"plumbline/record"
+	"plumbline/session"
 )
 
 func newTry() *cobra.Command {
@@ -53,7 +54,7 @@ work, and shows the report that "plumbline against" would have made. Ends with
 					return err
 				}
 			}
-			v, err := f.weigh(c, p, nil)
+			v, err := f.weigh(c, session.Job{Plan: p})
 			var exit *exitError
 			if v == nil || err != nil && !(errors.As(err, &exit) && exit.err == nil) {
 				return err

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"plumbline/gates"
 	"plumbline/plan"
@@ -21,17 +23,43 @@ import (
 
 // weighFlags are what every command that runs a session takes.
 type weighFlags struct {
-	kind string
-	out  string
-	json bool
-	seed uint64
-	plan string
+	kind    string
+	out     string
+	json    bool
+	plan    string
+	changes plan.Changes
 }
 
 func (f *weighFlags) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.out, "out", "o", "", "session folder to create (default: a new one in .plumbline beside the plan)")
 	c.Flags().BoolVar(&f.json, "json", false, "print verdict.json instead of the report")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of all chance, instead of the plan's")
+	c.Flags().Func("seed", "seed of all chance, a whole `number`, instead of the plan's", func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("want a whole number from 0 to 2⁶⁴ − 1")
+		}
+		f.changes.Seed = &n
+		return nil
+	})
+}
+
+// addLoad adds what changes the plan's load and schedule.
+func (f *weighFlags) addLoad(c *cobra.Command) {
+	c.Flags().Func("rate", "fixed arrival rate, such as 500/s, instead of the plan's; 0 is a closed loop", func(s string) error {
+		rate := 0.0
+		if s != "0" {
+			var err error
+			if rate, err = plan.ParseRate(s); err != nil {
+				return err
+			}
+		}
+		f.changes.Rate = &rate
+		return nil
+	})
+	c.Flags().IntVar(&f.changes.Workers, "workers", 0, "requests under way at once (at a fixed rate: at most), instead of the plan's")
+	c.Flags().DurationVar(&f.changes.Duration, "duration", 0, "load of the whole session, shared by its blocks, such as 60s")
+	c.Flags().IntVar(&f.changes.Blocks, "blocks", 0, "number of blocks, instead of the plan's; fewer than 3 cannot be judged")
+	c.Flags().StringArrayVar(&f.changes.Only, "only", nil, "send only this `route`, such as \"GET /search?q=river\"; may be given several times")
 }
 
 func (f *weighFlags) addPlan(c *cobra.Command) {
@@ -58,32 +86,61 @@ func readPlan(path string) (*plan.Plan, error) {
 	return p, usage(err)
 }
 
-// weigh runs a session from a plan to its verdict and prints the report. The
-// error carries the exit code.
-func (f *weighFlags) weigh(c *cobra.Command, p *plan.Plan, refs []string) (*gates.Verdict, error) {
-	if c.Flags().Changed("seed") {
-		p.Seed = f.seed
+// weigh runs a session from a plan to its verdict and prints the report. Of the
+// job it wants Plan, Refs and Arms. The error carries the exit code.
+func (f *weighFlags) weigh(c *cobra.Command, job session.Job) (*gates.Verdict, error) {
+	for _, name := range []string{"workers", "duration", "blocks"} {
+		if flag := c.Flags().Lookup(name); flag != nil && flag.Changed && strings.Trim(flag.Value.String(), "0s") == "" {
+			return nil, usage(fmt.Errorf("--%s %s: want more than 0", name, flag.Value))
+		}
 	}
-	dir, err := f.sessionDir(p, c.Name())
+	var err error
+	if job.Plan, err = job.Plan.With(f.changes); err != nil {
+		return nil, usage(err)
+	}
+	if job.Dir, err = f.sessionDir(job.Plan, c.Name()); err != nil {
+		return nil, err
+	}
+	job.Kind = f.kind
+	v, err := f.conduct(c, job, session.Prepare)
+	if v == nil && f.out == "" {
+		_ = os.Remove(job.Dir) // goes only if it is empty: of what was refused nothing should stay
+	}
+	return v, err
+}
+
+// resume goes on with a session: nothing else may be asked for.
+func (f *weighFlags) resume(c *cobra.Command, dir string, args []string) error {
+	var others []string
+	c.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "resume" && flag.Name != "json" {
+			others = append(others, "--"+flag.Name)
+		}
+	})
+	if others = append(others, args...); len(others) > 0 {
+		return usage(fmt.Errorf("--resume goes on with the session as it was begun; leave out %s", strings.Join(others, ", ")))
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	_, err = f.conduct(c, session.Job{Dir: dir}, session.Resume)
+	return err
+}
+
+// conduct prepares a job, runs it and prints what came of it.
+func (f *weighFlags) conduct(c *cobra.Command, job session.Job, prepare func(context.Context, session.Job) (*session.Prepared, error)) (*gates.Verdict, error) {
+	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	talk := newProgress(c.ErrOrStderr())
 	defer talk.close()
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	job := session.Job{
-		Plan: p, Kind: f.kind, Refs: refs, Dir: dir, Awake: []string{exe, "awake"},
-		Tool: "plumbline " + version(), Command: os.Args[1:], Talk: talk.printf,
-	}
-	v, s, err := conduct(c.Context(), job, talk)
+	job.Awake = []string{exe, "awake"}
+	job.Tool, job.Command, job.Talk = "plumbline "+version(), os.Args[1:], talk.printf
+	v, s, err := measure(c.Context(), job, prepare, talk)
 	talk.close()
 	if v == nil {
-		if f.out == "" {
-			_ = os.Remove(dir) // goes only if it is empty: of what was refused nothing should stay
-		}
 		return nil, err
 	}
 	if err2 := f.publish(c.OutOrStdout(), s, v); err2 != nil {
@@ -98,29 +155,29 @@ func (f *weighFlags) weigh(c *cobra.Command, p *plan.Plan, refs []string) (*gate
 		}
 		return v, exit
 	case err != nil:
-		return v, fmt.Errorf("%w; %d of %d blocks were measured: `plumbline gate %s` judges them", err, v.Blocks, v.Planned, shellQuote(relative(dir)))
+		return v, fmt.Errorf("%w; %d of %d blocks were measured: `plumbline gate %s` judges them", err, v.Blocks, v.Planned, shellQuote(relative(job.Dir)))
 	case v.ExitCode != 0:
 		return v, &exitError{code: v.ExitCode}
 	}
 	return v, nil
 }
 
-// conduct prepares and runs a session and judges what it left. The verdict is
+// measure prepares and runs a session and judges what it left. The verdict is
 // nil if nothing was started; the error may come with a verdict.
-func conduct(ctx context.Context, job session.Job, talk *progress) (v *gates.Verdict, s *record.Session, err error) {
-	prepared, err := session.Prepare(ctx, job)
+func measure(ctx context.Context, job session.Job, prepare func(context.Context, session.Job) (*session.Prepared, error), talk *progress) (v *gates.Verdict, s *record.Session, err error) {
+	prepared, err := prepare(ctx, job)
 	if err != nil {
 		return nil, nil, interruptedBy(ctx, err)
 	}
 	defer func() { err = errors.Join(err, prepared.Close()) }()
 	hooks := session.Hooks{
 		Progress: talk.event,
-		Interim: func(s *record.Session) string {
-			worst, ok := gates.Judge(s).Worst()
-			if !ok {
-				return ""
+		Interim: func(s *record.Session) (standing session.Standing) {
+			v := gates.Judge(s)
+			if worst, ok := v.Worst(); ok {
+				standing.Worst = report.WorstLine(s, worst)
 			}
-			return report.WorstLine(s, worst)
+			return standing
 		},
 	}
 	s, err = prepared.Run(ctx, hooks)
