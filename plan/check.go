@@ -32,7 +32,7 @@ func (d *decoder) check(p *Plan) {
 			path := join("arms", arm.Name)
 			r := p.RouterFor(kind, arm.Name)
 			d.checkRouter(kind, path, r)
-			if arm.Ref != "" && r.Build == "" && !uses(r.texts()...)["source"] {
+			if arm.Ref != "" && !r.FromSources() {
 				d.failAt(path+".ref", "changes nothing; add router.build, or use {source}, the folder of its sources")
 			}
 		}

@@ -223,6 +223,10 @@ func (p *Plan) RouterFor(kind Kind, names ...string) Router {
 	return r
 }
 
+// FromSources says whether what is started depends on the sources: it is built
+// from them, or run names their folder.
+func (r Router) FromSources() bool { return r.Build != "" || uses(r.texts()...)["source"] }
+
 // with returns a copy of r that shares nothing with it.
 func (r Router) with(o Overrides) Router {
 	env := map[string]string{}

@@ -12,10 +12,10 @@ import (
 // Explain writes what a job would build, start and send, and for how long.
 // Nothing is built or started; the plan, the targets and the CPUs are checked
 // as a session would check them. Without refs and without arms in the plan it
-// explains the router as `against` would use it.
+// explains the router as `against` would use it, if that could.
 func Explain(w io.Writer, j Job) error {
 	against := len(j.Refs) > 0
-	if !against && len(j.Plan.Arms) < 2 {
+	if !against && len(j.Plan.Arms) == 0 && j.Plan.Router.FromSources() {
 		j.Refs, against = []string{"REF"}, true
 	}
 	l, err := lay(j)
@@ -51,7 +51,7 @@ func Explain(w io.Writer, j Job) error {
 	for _, rt := range l.meta.Routes {
 		e.line("", "%s%s", rt.Name, expectation(rt))
 	}
-	e.line("load", "closed loop, %s, %s", count(l.meta.Load.Workers, "worker"), l.meta.Load.Protocol)
+	e.line("load", "%s", loadLine(l.meta.Load))
 	if len(l.meta.Load.CPUs) > 0 {
 		awake := ""
 		if l.meta.Load.Awake {
@@ -70,11 +70,26 @@ func Explain(w io.Writer, j Job) error {
 		if s.Freeze {
 			idle = "idle arms are frozen"
 		}
-		e.line("schedule", "sliced: %s of fresh processes, each %d rounds of %s per arm, in random order; %s", count(s.Blocks, "block"), n, each, idle)
+		if len(l.arms) == 1 {
+			idle = "one arm, nothing to weigh it against"
+		}
+		e.line("schedule", "sliced: %s of fresh processes, each %d rounds of %s per arm, in random order; %s", blocks(s), n, each, idle)
 	default:
-		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, count(s.Blocks, "block"), each)
+		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, blocks(s), each)
 	}
-	e.line("warm-up", "%s idle, %s of load per run", s.IdleS.Duration(), s.WarmupS.Duration())
+	if s.MaxBlocks > 0 {
+		e.line("", "blocks are added until every judged row is decided")
+	}
+	if s.Retries > 0 {
+		e.line("", "of the blocks that lose a run, up to %d measured again at the end", s.Retries)
+	}
+	warm := s.WarmupS.Duration().String()
+	if s.WarmupAuto {
+		warm = fmt.Sprintf("load until latency and memory have settled, at most %s,", warm)
+	} else {
+		warm += " of load"
+	}
+	e.line("warm-up", "%s idle, %s per run", s.IdleS.Duration(), warm)
 	for i, m := range record.Metrics {
 		rule := l.meta.Rules.Metrics[m]
 		zone := fmt.Sprintf("%.3g %%", rule.Zone*100)
@@ -97,6 +112,17 @@ func Explain(w io.Writer, j Job) error {
 
 // about is lengthOf as people are told it.
 func about(s record.Schedule, arms int) time.Duration { return lengthOf(s, arms).Round(time.Second) }
+
+func loadLine(l record.Load) string {
+	protocol := l.Protocol
+	if l.TLS {
+		protocol += " over TLS"
+	}
+	if l.Rate > 0 {
+		return fmt.Sprintf("%g requests a second, at most %d under way, %s", l.Rate, l.Workers, protocol)
+	}
+	return fmt.Sprintf("closed loop, %s, %s", count(l.Workers, "worker"), protocol)
+}
 
 // explainer writes lines of a name and a text and keeps the first error.
 type explainer struct {

@@ -36,12 +36,16 @@ func lay(j Job) (l layout, err error) {
 		Seed:  j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
 		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
 	}
-	url := l.set.Targets[0].URL // all of them name one scheme
-	switch tls := l.meta.Load.TLS; {
-	case strings.HasPrefix(url, "https:") && !tls:
+	if url := l.set.Targets[0].URL; strings.HasPrefix(url, "https:") && !l.meta.Load.TLS { // all of them name one scheme
 		return l, fmt.Errorf("%s: %s: the plan sends requests without TLS; write `load: {tls: true}` or `{protocol: h2}` there, or http:// here", l.kind.Targets, url)
-	case strings.HasPrefix(url, "http:") && tls:
-		return l, fmt.Errorf("%s: %s: the plan sends requests over TLS (load: in %s); write https:// here, or the path alone", l.kind.Targets, url, j.Plan.Path)
+	}
+	if l.meta.Load.TLS {
+		l.targets = slices.Clone(l.targets)
+		for i, t := range l.targets {
+			if path, ok := strings.CutPrefix(t.URL, "http:"); ok { // also those that were a path alone
+				l.targets[i].URL = "https:" + path
+			}
+		}
 	}
 	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set.Targets, l.targets); err != nil {
 		return l, err
@@ -136,7 +140,7 @@ func refArms(p *plan.Plan, kind plan.Kind, refs []string) (arms []launch, err er
 	}
 	arms = append(arms, launch{arm: record.Arm{Name: "candidate", Role: record.Candidate, Label: "HEAD"}, router: p.RouterFor(kind, "candidate")})
 	for _, l := range arms {
-		if l.router.Build == "" && !l.uses("{source}") {
+		if !l.router.FromSources() {
 			return nil, fmt.Errorf("%s: router.build: every revision would run the same program, as nothing is built and run does not name {source}; say how a revision is built, or name the arms in the plan and use `plumbline run`", p.Path)
 		}
 	}
