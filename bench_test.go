@@ -28,8 +28,8 @@ func BenchmarkAwake(b *testing.B) {
 			p50, spread, neighbour := map[bool][]float64{}, map[bool][]float64{}, map[bool]float64{}
 			for b.Loop() {
 				for _, awake := range ways {
-					extra := fmt.Sprintf("cpus: {awake: %v}\n", awake)
-					for _, r := range weigh(b, plumbline, l.plan(b, false, extra)).Comparisons {
+					extra := fmt.Sprintf("%scpus: {awake: %v}\n", short, awake)
+					for _, r := range weigh(b, plumbline, l.plan(b, usual, usual, extra)).Comparisons {
 						if r.Low == nil {
 							continue
 						}
@@ -41,8 +41,8 @@ func BenchmarkAwake(b *testing.B) {
 							spread[awake] = append(spread[awake], half)
 						}
 					}
-					for _, r := range weigh(b, plumbline, l.plan(b, true, extra)).Comparisons {
-						if r.Metric == "latency_p50" && r.Route != l.slowed && r.Effect != nil {
+					for _, r := range weigh(b, plumbline, l.plan(b, usual, slowOnce, extra)).Comparisons {
+						if r.Metric == "latency_p50" && r.Route != l.routes[1] && r.Effect != nil {
 							neighbour[awake] = max(neighbour[awake], 100*math.Abs(*r.Effect))
 						}
 					}

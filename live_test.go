@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +19,15 @@ import (
 func binary(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plumbline")
+	build(t, path)
+	return path
+}
+
+func build(t testing.TB, path string) {
+	t.Helper()
 	if out, err := exec.Command("go", "build", "-o", path, "./cmd/plumbline").CombinedOutput(); err != nil {
 		t.Fatalf("building plumbline: %v\n%s", err, out)
 	}
-	return path
 }
 
 // needs fails in CI, and skips elsewhere, where a router is not installed.
@@ -123,25 +127,62 @@ func onlyThere(t *testing.T, v verdict, slowed string) {
 	}
 }
 
-// live is a real router that can do more work on one route.
+// work is how many units of work a router does on each of its three routes. A
+// unit is some 5 µs, whatever the router: fine enough to plant 2 %.
+type work [3]int
+
+// What a slowed route does to its neighbours in a closed loop is a few µs
+// (docs/METHOD.md, "Why slices"), so every route works for some 100 µs.
+var (
+	usual    = work{20, 20, 20}
+	slowOnce = work{20, 40, 20} // the second route is some 40 % slower
+)
+
+// String names the work in files and commands: 20-40-20.
+func (w work) String() string { return fmt.Sprintf("%d-%d-%d", w[0], w[1], w[2]) }
+
+// live is a real router whose routes can be given more work.
 type live struct {
 	name    string
 	program string // to be installed; empty: comes with plumbline
-	run     string // YAML list; WORK in its environment says how much work
-	normal  string // value of WORK
-	more    string // value of WORK for a route about 30 % slower
-	slowed  string // that route
-	targets string
-	files   map[string]string
+	routes  [3]string
+	run     func(work) string // YAML list
+	config  func(work) string // content of the file NAME-WORK.conf, which run reads; nil: it needs none
 }
 
 func routers(plumbline string) []live {
-	// Every route works for some 100 µs: what a slowed route does to its
-	// neighbours in a closed loop is a few µs (docs/METHOD.md, "Why slices").
-	//
-	// Work for nginx: a pattern that backtracks, in which each x more nearly doubles it.
-	nginx := func(xs int) string {
-		return `daemon off;
+	paths := [3]string{"GET /one", "GET /two", "GET /three"}
+	return []live{
+		{
+			name: "demo", routes: [3]string{"GET /films/7", "GET /search?q=river", "GET /nothing"},
+			run: func(w work) string {
+				return fmt.Sprintf(`[%s, mock, demo, --listen, "{socket}", --slow, "GET /films/7=%d%%", --slow, "GET /search=%d%%", --slow, "GET /nothing=%d%%"]`,
+					plumbline, 5*w[0]-100, 5*w[1]-100, 5*w[2]-100)
+			},
+		},
+		{
+			name: "nginx", program: "nginx", routes: paths, config: nginxConfig,
+			run: func(w work) string {
+				return fmt.Sprintf(`[sh, -c, 'sed "s|SOCKET|{socket}|" nginx-%v.conf > {dir}/nginx.conf && PATH="$PATH:/usr/sbin" exec nginx -p {dir} -e stderr -c {dir}/nginx.conf']`, w)
+			},
+		},
+		{
+			name: "haproxy", program: "haproxy", routes: paths, config: haproxyConfig,
+			run: func(w work) string {
+				return fmt.Sprintf(`[sh, -c, 'PATH="$PATH:/usr/sbin" SOCKET={socket} exec haproxy -db -f haproxy-%v.conf']`, w)
+			},
+		},
+	}
+}
+
+// nginxConfig works by patterns that backtrack.
+func nginxConfig(w work) string {
+	var locations strings.Builder
+	for i, name := range []string{"one", "two", "three"} {
+		fmt.Fprintf(&locations, "        location = /%s {\n%s            return 200 %q;\n        }\n", name,
+			strings.Repeat("            if ($xs ~ \"^(x+x+)+y$\") { return 500; }\n", w[i]), name)
+	}
+	return `daemon off;
 worker_processes 1;
 pid nginx.pid;
 events {}
@@ -150,21 +191,25 @@ http {
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
     server {
         listen unix:SOCKET;
-        set $all "xxxxxxxxxxxyz";
-        if ($all ~ "^(x+x+)+y$") { return 500; }
-        location = /hello { return 200 "hello"; }
-        location = /work {
-            set $xs "` + strings.Repeat("x", xs) + `yz";
-            if ($xs ~ "^(x+x+)+y$") { return 500; }
-            return 200 "done";
-        }
-    }
+        set $xs "xxxxxxxxyz";
+` + locations.String() + `    }
 }
 `
+}
+
+// haproxyConfig works by digests of digests. Every route has as many rules,
+// whatever its work, as each rule costs the other routes too; lines are limited.
+func haproxyConfig(w work) string {
+	const rulesPerRoute, digestsPerUnit = 20, 10
+	var rules strings.Builder
+	for i, name := range []string{"one", "two", "three"} {
+		for r := range rulesPerRoute {
+			digests := digestsPerUnit*w[i]*(r+1)/rulesPerRoute - digestsPerUnit*w[i]*r/rulesPerRoute
+			fmt.Fprintf(&rules, "    http-request set-var(txn.x) path%s if { path /%s }\n", strings.Repeat(",sha2(256),hex", digests), name)
+		}
+		fmt.Fprintf(&rules, "    http-request return status 200 content-type text/plain string %q if { path /%s }\n", name, name)
 	}
-	// Work for HAProxy: digests of digests, in one rule: rules cost other routes too.
-	haproxy := func(rounds int) string {
-		return `global
+	return `global
     nbthread 1
 defaults
     mode http
@@ -173,50 +218,26 @@ defaults
     timeout server 30s
 frontend router
     bind "unix@${SOCKET}"
-    http-request set-var(txn.all) path` + strings.Repeat(",sha2(256),hex", 100) + `
-    http-request set-var(txn.x) path` + strings.Repeat(",sha2(256),hex", rounds) + ` if { path /work }
-    http-request return status 200 content-type text/plain string "hello" if { path /hello }
-    http-request return status 200 content-type text/plain string "done" if { path /work }
-    http-request return status 404 content-type text/plain string "nothing here"
-`
-	}
-	const targets = "GET /hello\n\nGET /work\n\nGET /missing\n"
-	return []live{
-		{
-			name: "demo", normal: "GET /search=0%", more: "GET /search=90%", slowed: "GET /search?q=river",
-			run:     `[` + plumbline + `, mock, demo, --listen, "{socket}", --slow, "{work}"]`,
-			targets: "GET /films/7\n\nGET /search?q=river\n\nGET /nothing\n",
-		},
-		{
-			name: "nginx", program: "nginx", normal: "nginx-11.conf", more: "nginx-12.conf", slowed: "GET /work", targets: targets,
-			run:   `[sh, -c, 'sed "s|SOCKET|{socket}|" {work} > {dir}/nginx.conf && PATH="$PATH:/usr/sbin" exec nginx -p {dir} -e stderr -c {dir}/nginx.conf']`,
-			files: map[string]string{"nginx-11.conf": nginx(11), "nginx-12.conf": nginx(12)},
-		},
-		{
-			name: "haproxy", program: "haproxy", normal: "haproxy-1.cfg", more: "haproxy-100.cfg", slowed: "GET /work", targets: targets,
-			run:   `[sh, -c, 'PATH="$PATH:/usr/sbin" SOCKET={socket} exec haproxy -db -f {work}']`,
-			files: map[string]string{"haproxy-1.cfg": haproxy(1), "haproxy-100.cfg": haproxy(100)},
-		},
-	}
+` + rules.String()
 }
 
-// plan writes the router's plan and files to a folder and returns its path.
-func (l live) plan(t testing.TB, slow bool, extra string) string {
+// plan writes a plan with its files to a folder and returns its path. extra
+// are further lines of the plan.
+func (l live) plan(t testing.TB, baseline, candidate work, extra string) string {
 	t.Helper()
 	dir := t.TempDir()
-	with := func(work string) string { return strings.ReplaceAll(l.run, "{work}", work) }
-	candidate := "{}"
-	if slow {
-		candidate = "{run: " + with(l.more) + "}"
-	}
-	files := map[string]string{"targets.http": l.targets, "plumbline.yaml": `
-router: {run: ` + with(l.normal) + `}
-arms: {baseline: {}, candidate: ` + candidate + `}
+	files := map[string]string{
+		"targets.http": strings.Join(l.routes[:], "\n\n") + "\n",
+		"plumbline.yaml": `
+router: {run: ` + l.run(baseline) + `}
+arms: {baseline: {}, candidate: {run: ` + l.run(candidate) + `}}
 kinds: {live: {targets: targets.http}}
-warmup: {load: 500ms}
-schedule: {block: 4s, blocks: 6}
 ` + extra}
-	maps.Copy(files, l.files)
+	for _, w := range []work{baseline, candidate} {
+		if l.config != nil {
+			files[fmt.Sprintf("%s-%v.conf", l.name, w)] = l.config(w)
+		}
+	}
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
 			t.Fatal(err)
@@ -225,14 +246,17 @@ schedule: {block: 4s, blocks: 6}
 	return filepath.Join(dir, "plumbline.yaml")
 }
 
+// short is a schedule that finds out in some 30 s.
+const short = "warmup: {load: 500ms}\nschedule: {block: 4s, blocks: 6}\n"
+
 func TestRealRouters(t *testing.T) {
 	plumbline := binary(t)
 	for _, l := range routers(plumbline) {
 		if l.program != "" {
 			needs(t, l.program)
 		}
-		t.Run(l.name+"/same", func(t *testing.T) { noRegression(t, weigh(t, plumbline, l.plan(t, false, ""))) })
-		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, true, "")), l.slowed) })
+		t.Run(l.name+"/same", func(t *testing.T) { noRegression(t, weigh(t, plumbline, l.plan(t, usual, usual, short))) })
+		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, usual, slowOnce, short)), l.routes[1]) })
 	}
 }
 

@@ -224,7 +224,8 @@ func newMock() *cobra.Command {
 		Args:  args(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	var listen, slow string
+	var listen string
+	var slow []string
 	d := &cobra.Command{
 		Use:   "demo",
 		Short: "The demo router: a small HTTP API whose work is real",
@@ -234,18 +235,19 @@ func newMock() *cobra.Command {
   plumbline mock demo --listen /tmp/demo.sock --slow "GET /search=30%"`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			var s demo.Slow
-			if slow != "" {
-				var err error
-				if s, err = demo.ParseSlow(slow); err != nil {
+			var routes []demo.Slow
+			for _, s := range slow {
+				parsed, err := demo.ParseSlow(s)
+				if err != nil {
 					return usage(err)
 				}
+				routes = append(routes, parsed)
 			}
-			return demo.Serve(c.Context(), listen, s)
+			return demo.Serve(c.Context(), listen, routes...)
 		},
 	}
 	d.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "host:port, or the path of a unix socket")
-	d.Flags().StringVar(&slow, "slow", "", `make one route do more of its work, such as "GET /search=30%"`)
+	d.Flags().StringArrayVar(&slow, "slow", nil, `make a route do more of its work, such as "GET /search=30%"; may be repeated`)
 	c.AddCommand(d)
 	return c
 }

@@ -1,7 +1,7 @@
 // Package demo is the router that `plumbline try` weighs: an honest small
 // HTTP API over a fixed catalogue, whose work is real work of the CPU and
-// the same at every start. One route can be told to do a given share more of
-// its own work, which is the slowdown that plumbline must find.
+// the same at every start. Routes can be told to do a given share more of
+// their own work, which is the slowdown that plumbline must find.
 //
 // It never sleeps, logs or draws a random number.
 package demo
@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -157,19 +158,20 @@ func newCatalogue() *catalogue {
 	return c
 }
 
-// Handler serves the API.
-func Handler(slow Slow) http.Handler {
+// Handler serves the API; of two Slow for one route the last counts.
+func Handler(slow ...Slow) http.Handler {
 	c := newCatalogue()
 	byName := map[string]route{}
 	for _, r := range routes {
 		byName[r.name] = r
 	}
+	more := map[string]float64{}
+	for _, s := range slow {
+		more[s.Route] = s.Share
+	}
 	serve := func(name string) http.HandlerFunc {
 		rt := byName[name]
-		units := rt.units
-		if name == slow.Route {
-			units += int(slow.Share * float64(units))
-		}
+		units := rt.units + int(math.Round(more[name]*float64(rt.units)))
 		return func(w http.ResponseWriter, hr *http.Request) {
 			r := request{query: hr.URL.Query().Get("q")}
 			r.id, _ = strconv.Atoi(hr.PathValue("id"))
@@ -204,7 +206,7 @@ func Handler(slow Slow) http.Handler {
 
 // Serve answers on address until ctx ends: a host:port, or the path of a unix
 // socket (recognised by a slash, or by having no colon). HTTP/1.1 and HTTP/2 without TLS.
-func Serve(ctx context.Context, address string, slow Slow) error {
+func Serve(ctx context.Context, address string, slow ...Slow) error {
 	network := "tcp"
 	if strings.Contains(address, "/") || !strings.Contains(address, ":") {
 		network = "unix"
@@ -216,7 +218,7 @@ func Serve(ctx context.Context, address string, slow Slow) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{Handler: Handler(slow), Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: Handler(slow...), Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); err != http.ErrServerClosed {
