@@ -296,3 +296,35 @@ func TestExamples(t *testing.T) {
 		})
 	}
 }
+
+// A router that puts its additional work off to a flush once a second is
+// judged right: frozen while it is idle, it pays for the flush itself. Not
+// frozen, it would let the other arm pay, and that is noticed.
+func TestDeferredWork(t *testing.T) {
+	plumbline := binary(t)
+	plan := func(schedule string) string {
+		dir := t.TempDir()
+		run := `[` + plumbline + `, mock, demo, --listen, "{socket}"`
+		for name, data := range map[string]string{
+			"targets.http": "GET /search?q=river\n",
+			"plumbline.yaml": `
+router: {run: ` + run + `]}
+arms: {baseline: {}, candidate: {run: ` + run + `, --later, --slow, "GET /search=60%"]}}
+kinds: {live: {targets: targets.http}}
+warmup: {load: 500ms}
+schedule: ` + schedule + "\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return filepath.Join(dir, "plumbline.yaml")
+	}
+	if v := weigh(t, plumbline, plan("{block: 6s, blocks: 6}")); v.Verdict != "regression" {
+		t.Errorf("frozen: the deferred work was not seen: %s, %v", v.Verdict, v.Reasons)
+	}
+	v := weigh(t, plumbline, plan("{block: 6s, blocks: 6, freeze: false}"))
+	if v.Verdict == "pass" || v.Verdict == "regression" || !strings.Contains(strings.Join(v.Reasons, " "), "carry-over: candidate used") {
+		t.Errorf("not frozen: %s, %v", v.Verdict, v.Reasons)
+	}
+}

@@ -41,10 +41,14 @@ func expectedStatuses(routes []record.Route, runs []*record.Run) map[string][]in
 // not do the same work. It notes the runs in p.aside.
 func (p *pairing) ruledOut() map[string][]string {
 	out := map[string][]string{}
+	carryOver := p.carryOver()
 	for _, route := range p.session.Routes {
+		if carryOver != "" {
+			out[route.Name] = append(out[route.Name], carryOver)
+		}
 		if len(p.expected[route.Name]) == 0 {
 			if len(p.blocks) > 0 {
-				out[route.Name] = []string{noStatus}
+				out[route.Name] = append(out[route.Name], noStatus)
 			}
 			continue
 		}

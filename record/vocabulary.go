@@ -238,6 +238,9 @@ type Run struct {
 	// preflight's, in bytes (what they share counted once, where the kernel
 	// tells); 0: not measured.
 	IdleMemory int64 `json:"idle_memory_bytes,omitempty"`
+	// IdleCPU is the share of one CPU that the run used while other arms had
+	// the load; only where idle arms are not frozen.
+	IdleCPU float64 `json:"idle_cpu,omitempty"`
 
 	Slices  []Slice             `json:"-"` // slices.csv
 	Samples map[string]*Samples `json:"-"` // result.bin, by route name

@@ -23,7 +23,8 @@ type process interface {
 	WaitReady(context.Context) error
 	ReadyIn() time.Duration
 	Freezer() string
-	Memory() int64 // of the router and all it started, in bytes; 0: the system does not tell
+	Memory() int64      // of the router and all it started, in bytes; 0: the system does not tell
+	CPU() time.Duration // that they have used
 	Freeze() error
 	Thaw() error
 	Alive(when string) error
@@ -374,11 +375,16 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 	defer quiet()
 	n := roundCount(meta.Schedule, len(meta.Arms))
 	length := stretchOf(meta.Schedule, len(meta.Arms)).Duration()
+	idle := newIdleCPU(*members)
+	if freeze || len(*members) == 1 {
+		idle = nil // who is frozen uses none
+	}
 	for i, order := range rounds(meta.Seed, g.block, len(*members), n) {
 		for _, k := range order {
 			m := (*members)[k]
 			sl := record.Slice{N: i + 1}
 			runtime.GC() // while nothing is measured, not within a slice
+			idle.pause(m)
 			var err error
 			sl.Start, sl.End, err = c.stretch(ctx, m, length, freeze, func(rs []*vegeta.Result) error {
 				sl.Sent += len(rs)
@@ -393,8 +399,10 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 			if err != nil {
 				return err
 			}
+			idle.resume(m)
 		}
 	}
+	idle.note()
 	return nil
 }
 

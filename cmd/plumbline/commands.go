@@ -226,6 +226,7 @@ func newMock() *cobra.Command {
 	}
 	var listen string
 	var slow []string
+	var later bool
 	d := &cobra.Command{
 		Use:   "demo",
 		Short: "The demo router: a small HTTP API whose work is real",
@@ -243,11 +244,12 @@ func newMock() *cobra.Command {
 				}
 				routes = append(routes, parsed)
 			}
-			return demo.Serve(c.Context(), listen, routes...)
+			return demo.Serve(c.Context(), listen, later, routes...)
 		},
 	}
 	d.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "host:port, or the path of a unix socket")
 	d.Flags().StringArrayVar(&slow, "slow", nil, `make a route do more of its work, such as "GET /search=30%"; may be repeated`)
+	d.Flags().BoolVar(&later, "later", false, "do the additional work once a second, as a flush or a garbage collector does")
 	c.AddCommand(d)
 	return c
 }
