@@ -35,7 +35,7 @@ type process interface {
 // client asks that router; *load.Client is the real one.
 type client interface {
 	Ask(context.Context, targets.Target) record.Answer
-	Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (start, end time.Time, err error)
+	Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error)
 	Close()
 }
 
@@ -385,11 +385,11 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 			sl := record.Slice{N: i + 1}
 			runtime.GC() // while nothing is measured, not within a slice
 			idle.pause(m)
-			var err error
-			sl.Start, sl.End, err = c.stretch(ctx, m, length, freeze, func(rs []*vegeta.Result) error {
+			offered, err := c.stretch(ctx, m, length, freeze, func(rs []*vegeta.Result) error {
 				sl.Sent += len(rs)
 				return m.w.Results(sl.N, rs)
 			}, "under load")
+			sl.Start, sl.End, sl.Due = offered.Start, offered.End, offered.Due
 			sl.Counted = sl.Start.Add(meta.Schedule.CountFromS.Duration())
 			if !sl.Start.IsZero() {
 				if err2 := m.w.Slice(sl); err == nil {
@@ -465,10 +465,10 @@ func detailOf(err error) string {
 
 // stretch gives one member load for d, thawed if the others are frozen. The
 // death of its router ends it.
-func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, freeze bool, sink func([]*vegeta.Result) error, when string) (start, end time.Time, err error) {
+func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, freeze bool, sink func([]*vegeta.Result) error, when string) (o load.Offered, err error) {
 	if freeze {
 		if err := m.proc.Thaw(); err != nil {
-			return start, end, &faultError{m, err}
+			return o, &faultError{m, err}
 		}
 	}
 	live, cancel := context.WithCancel(ctx)
@@ -480,7 +480,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		}
 	}()
 	hangs := ""
-	start, end, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
+	o, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			if r.Code == 0 && r.Latency >= tooLong {
 				hangs = record.RouteName(r.Method, r.URL)
@@ -494,22 +494,22 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 	cancel()
 	switch {
 	case ctx.Err() != nil:
-		return start, end, context.Cause(ctx)
+		return o, context.Cause(ctx)
 	case err != nil:
-		return start, end, err
+		return o, err
 	}
 	if err := m.proc.Alive(when); err != nil {
-		return start, end, &faultError{m, err}
+		return o, &faultError{m, err}
 	}
 	if hangs != "" { // every slice would wait for it again
-		return start, end, &faultError{m, fmt.Errorf("%s gave no answer within %s", hangs, tooLong)}
+		return o, &faultError{m, fmt.Errorf("%s gave no answer within %s", hangs, tooLong)}
 	}
 	if freeze {
 		if err := m.proc.Freeze(); err != nil {
-			return start, end, &faultError{m, err}
+			return o, &faultError{m, err}
 		}
 	}
-	return start, end, nil
+	return o, nil
 }
 
 func (c *conductor) armIndex(name string) int {

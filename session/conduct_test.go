@@ -17,6 +17,7 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"plumbline/record"
+	"plumbline/session/load"
 	"plumbline/session/router"
 	"plumbline/targets"
 )
@@ -126,16 +127,16 @@ func (c *fakeClient) Ask(_ context.Context, t targets.Target) record.Answer {
 }
 
 // Stretch answers one request every 10 ms.
-func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (start, end time.Time, err error) {
+func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error) {
 	if c.process.frozen {
 		c.stage.t.Errorf("%s gets load while it is frozen", c.id)
 	}
 	c.stage.note("load %s %s", c.id, d)
-	start = time.Now()
+	start := time.Now()
 	var rs []*vegeta.Result
 	if c.stage.hang == c.id {
 		time.Sleep(tooLong)
-		return start, time.Now(), sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
 	}
 	for n := uint64(0); time.Since(start) < d && ctx.Err() == nil; n++ {
 		at := time.Now()
@@ -146,7 +147,7 @@ func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*
 		rs = append(rs, &vegeta.Result{Timestamp: at, Seq: n, Latency: time.Since(at), Code: 200, Method: "GET", URL: []string{"http://router/a", "http://router/b"}[c.next%2], Body: []byte("hello"), BytesIn: 5})
 		c.next++
 	}
-	return start, time.Now(), sink(rs)
+	return load.Offered{Start: start, End: time.Now()}, sink(rs)
 }
 
 func newConductor(t *testing.T, schedule record.Schedule, stage *fakeStage) *conductor {

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -82,6 +83,16 @@ func only(all []targets.Target, routes []string) (kept []targets.Target, err err
 		}
 	}
 	return kept, nil
+}
+
+// hostsOf are the hosts that the targets name, which go into the certificate.
+func hostsOf(all []targets.Target) (hosts []string) {
+	for _, t := range all {
+		if u, err := url.Parse(t.URL); err == nil && !slices.Contains(hosts, u.Hostname()) {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts
 }
 
 // routesOf lists the routes of the targets that are sent with what the plan

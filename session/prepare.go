@@ -255,6 +255,11 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 		return nil, err
 	}
 	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: l.meta.Load, targets: l.targets}
+	if l.meta.Load.TLS {
+		if p.stage.certificate, err = newCertificate(p.temp.path, hostsOf(l.targets)...); err != nil {
+			return nil, err
+		}
+	}
 	for i := range l.arms {
 		if err := p.buildArm(ctx, j, &l.arms[i]); err != nil {
 			return nil, err

@@ -39,6 +39,8 @@ type machine struct {
 	launches []launch
 	load     record.Load
 	targets  []targets.Target
+
+	certificate certificate // of arms that speak TLS
 }
 
 func (m *machine) start(arm int, ref record.RunRef, log string) (process, client, error) {
@@ -60,19 +62,25 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 		values["port"] = port
 		address = router.Address{Network: "tcp", Addr: net.JoinHostPort("127.0.0.1", port)}
 	}
+	if m.load.TLS {
+		values["cert"], values["key"] = m.certificate.cert, m.certificate.key
+	}
 	args, env, err := l.expand(values)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := router.Start(router.Config{
 		Args: args, Env: env, Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address,
-		Ready: router.Ready{Path: l.router.Ready.HTTP, Within: l.router.Ready.Within},
+		Ready: router.Ready{Path: l.router.Ready.HTTP, TLS: m.load.TLS, Within: l.router.Ready.Within},
 		Stop:  signalNumber(l.router.Stop),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	c := load.New(load.Config{Dial: address.Dial, Protocol: m.load.Protocol, Workers: m.load.Workers, Targets: m.targets, Timeout: tooLong + 100*time.Millisecond})
+	c := load.New(load.Config{
+		Dial: address.Dial, Protocol: m.load.Protocol, TLS: m.load.TLS, Rate: m.load.Rate, Workers: m.load.Workers,
+		Targets: m.targets, Timeout: tooLong + 100*time.Millisecond,
+	})
 	return p, c, nil
 }
 

@@ -42,7 +42,7 @@ func (c *conductor) warmUp(ctx context.Context, m *member, freeze bool) error {
 // warm is one stretch of warm-up. Its requests are counted and not kept.
 func (c *conductor) warm(ctx context.Context, m *member, d time.Duration, freeze bool) (w window, err error) {
 	var latencies []time.Duration
-	_, _, err = c.stretch(ctx, m, d, freeze, func(rs []*vegeta.Result) error {
+	_, err = c.stretch(ctx, m, d, freeze, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			m.run.Warmup.Sent++
 			if r.Code == 0 || r.Code >= 500 {

@@ -20,17 +20,27 @@ import (
 
 // Config says how one arm is asked.
 type Config struct {
-	Dial     func(context.Context) (net.Conn, error)
-	Protocol string           // h1 or h2c
-	Workers  int              // requests under way at once; as many connections, with h2c one
-	Targets  []targets.Target // request k of the client is Targets[k % len]
-	Timeout  time.Duration    // of one request, body included; 0: 30 s
+	Dial func(context.Context) (net.Conn, error)
+	// Protocol is h1, h2c (HTTP/2 in plain text, known beforehand) or h2
+	// (HTTP/2 over TLS, by ALPN).
+	Protocol string
+	// TLS makes h1 go over TLS; h2 always does. It decides alone: like the
+	// host, the scheme of a target's URL is a name in the record.
+	TLS bool
+	// Rate is how many requests are due per second, finite and not negative;
+	// 0 is a closed loop, in which each worker sends its next request when the
+	// last one has been answered.
+	Rate    float64
+	Workers int              // requests under way at once, at a fixed rate at most; as many connections, with HTTP/2 one
+	Targets []targets.Target // request k of the client is Targets[k % len]
+	Timeout time.Duration    // of one request, body included; 0: 30 s
 }
 
 // Client asks one arm. Its methods are not to be called at the same time,
 // except Close.
 type Client struct {
 	cfg    Config
+	tls    *tls.Config  // nil: plain text
 	asking *http.Client // one request at a time, whose body is wanted
 	load   *transport   // many, of whose bodies only the size is wanted
 
@@ -45,9 +55,9 @@ type Client struct {
 // New makes a client; Close ends its connections.
 func New(cfg Config) *Client {
 	c := newClient(cfg)
-	if cfg.Protocol == "h2c" {
-		// As vegeta does it: http.Transport speaks h2c too, but its own pool of
-		// connections on top costs a request some 7 % more.
+	if cfg.Protocol == "h2c" || cfg.Protocol == "h2" {
+		// http.Transport speaks HTTP/2 too, but its own pool of connections on
+		// top costs a request some 7 % more.
 		c.use(&http2.Transport{
 			AllowHTTP: true,
 			DialTLSContext: func(ctx context.Context, network, address string, _ *tls.Config) (net.Conn, error) {
@@ -59,6 +69,7 @@ func New(cfg Config) *Client {
 	}
 	c.use(&http.Transport{
 		DialContext:         c.dial,
+		DialTLSContext:      c.dial,
 		MaxIdleConnsPerHost: cfg.Workers,
 		MaxConnsPerHost:     cfg.Workers, // or workers that start together dial more than they need
 		DisableCompression:  true,
@@ -72,26 +83,45 @@ func newClient(cfg Config) *Client {
 		cfg.Timeout = 30 * time.Second
 	}
 	c := &Client{cfg: cfg, conns: map[net.Conn]struct{}{}}
+	if cfg.TLS || cfg.Protocol == "h2" {
+		c.tls = tlsConfig(cfg.Protocol, cfg.Targets)
+	}
 	c.open, c.shut = context.WithCancel(context.Background())
 	return c
 }
 
 func (c *Client) use(t http.RoundTripper) {
 	_, retries := t.(*http.Transport)
+	scheme := "http"
+	if c.tls != nil {
+		scheme = "https"
+	}
+	t = schemed{t, scheme}
 	c.load = &transport{next: t, timeout: c.cfg.Timeout, retries: retries}
-	c.asking = &http.Client{Transport: t, CheckRedirect: stay, Timeout: c.cfg.Timeout}
+	c.asking = &http.Client{Transport: t, CheckRedirect: stay}
 }
 
 // stay keeps a client from following a redirect.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// dial opens a connection to the arm, whatever address is asked for. It has
+// a limit, because http.Transport goes on dialling when the request that
+// needed the connection has given up.
 func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	conn, err := c.connect(ctx)
+	if err != nil || c.tls == nil {
+		return conn, err
+	}
+	return secure(ctx, conn, c.tls)
+}
+
+func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	if c.open.Err() != nil {
 		return nil, net.ErrClosed
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.open, cancel)()
 	conn, err := c.cfg.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -148,6 +178,8 @@ func (c *Client) Ask(ctx context.Context, t targets.Target) record.Answer {
 		a.Error = err.Error()
 		return a
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
 	res, err := c.asking.Do(req.WithContext(ctx))
 	if err != nil {
 		a.Error = err.Error()

@@ -134,8 +134,7 @@ func viaStretch(client *Client, w *record.RunWriter, d time.Duration) func(*cost
 	return func(c *cost) error {
 		n++
 		sl := record.Slice{N: n}
-		var err error
-		sl.Start, sl.End, err = client.Stretch(context.Background(), d, func(rs []*vegeta.Result) error {
+		o, err := client.Stretch(context.Background(), d, func(rs []*vegeta.Result) error {
 			for _, r := range rs {
 				if err := c.add(r); err != nil {
 					return err
@@ -146,6 +145,7 @@ func viaStretch(client *Client, w *record.RunWriter, d time.Duration) func(*cost
 		if err != nil {
 			return err
 		}
+		sl.Start, sl.End = o.Start, o.End
 		sl.Counted, sl.Sent = sl.Start.Add(5*time.Millisecond), len(c.latency)
 		return w.Slice(sl)
 	}

@@ -99,7 +99,7 @@ func TestAnErrorOfTheSinkEndsTheStretch(t *testing.T) {
 	done := make(chan error, 1)
 	c := a.client(t)
 	go func() {
-		_, _, err := c.Stretch(t.Context(), time.Hour, func(rs []*vegeta.Result) error {
+		_, err := c.Stretch(t.Context(), time.Hour, func(rs []*vegeta.Result) error {
 			calls++
 			<-inside
 			return full
@@ -116,7 +116,7 @@ func TestAnErrorOfTheSinkEndsTheStretch(t *testing.T) {
 	}
 	// Also at the end of a stretch.
 	b := serve(t, ways[0], nothing)
-	if _, _, err := b.client(t).Stretch(t.Context(), short, func([]*vegeta.Result) error { return full }); err != full {
+	if _, err := b.client(t).Stretch(t.Context(), short, func([]*vegeta.Result) error { return full }); err != full {
 		t.Errorf("got %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			onEveryWay(t, func(t *testing.T, w way) {
-				if tt.h1 && w.protocol != "h1" {
+				if tt.h1 && w.http2() {
 					t.Skip("HTTP/1.1 only")
 				}
 				a := serve(t, w, tt.handler)

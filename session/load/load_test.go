@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,11 +29,31 @@ import (
 )
 
 // way is how a server is reached.
-type way struct{ network, protocol string }
+type way struct {
+	network, protocol string
+	tls               bool
+}
 
-func (w way) String() string { return w.network + " " + w.protocol }
+func (w way) String() string {
+	if w.tls {
+		return w.network + " " + w.protocol + " tls"
+	}
+	return w.network + " " + w.protocol
+}
 
-var ways = []way{{"unix", "h1"}, {"tcp", "h1"}, {"unix", "h2c"}, {"tcp", "h2c"}}
+func (w way) http2() bool { return w.protocol != "h1" }
+
+var ways = []way{
+	{"unix", "h1", false}, {"tcp", "h1", false}, {"unix", "h2c", false}, {"tcp", "h2c", false},
+	{"unix", "h1", true}, {"unix", "h2", true}, {"tcp", "h2", true},
+}
+
+// certificate is the one that net/http/httptest has for its own servers.
+var certificate = sync.OnceValue(func() tls.Certificate {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	return s.TLS.Certificates[0]
+})
 
 func onEveryWay(t *testing.T, test func(*testing.T, way)) {
 	for _, w := range ways {
@@ -69,12 +92,15 @@ func dialer(l net.Listener) func(context.Context) (net.Conn, error) {
 func serve(t *testing.T, w way, handler http.HandlerFunc) *arm {
 	t.Helper()
 	l := listen(t, w.network)
-	a := &arm{config: load.Config{Dial: dialer(l), Protocol: w.protocol, Workers: 1, Targets: gets("/")}}
+	a := &arm{config: load.Config{Dial: dialer(l), Protocol: w.protocol, TLS: w.tls, Workers: 1, Targets: gets("/")}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(w.protocol == "h1")
+	protocols.SetHTTP2(w.protocol == "h2")
 	protocols.SetUnencryptedHTTP2(w.protocol == "h2c")
 	a.http = &http.Server{
 		Protocols: protocols,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate()}},
+		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes that are cut
 		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			a.seen.Add(1)
 			handler(rw, r)
@@ -85,7 +111,11 @@ func serve(t *testing.T, w way, handler http.HandlerFunc) *arm {
 			}
 		},
 	}
-	go a.http.Serve(l)
+	if w.tls {
+		go a.http.ServeTLS(l, "", "")
+	} else {
+		go a.http.Serve(l)
+	}
 	t.Cleanup(func() { a.http.Close() })
 	return a
 }
@@ -120,16 +150,23 @@ const patience = 20 * time.Second
 
 func stretchUntil(t *testing.T, ctx context.Context, c *load.Client, d time.Duration) []*vegeta.Result {
 	t.Helper()
-	var all []*vegeta.Result
+	_, all := offer(t, ctx, c, d)
+	return all
+}
+
+// offer is a stretch with what it was to be.
+func offer(t *testing.T, ctx context.Context, c *load.Client, d time.Duration) (o load.Offered, all []*vegeta.Result) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		before := time.Now()
-		start, end, err := c.Stretch(ctx, d, func(rs []*vegeta.Result) error {
+		var err error
+		o, err = c.Stretch(ctx, d, func(rs []*vegeta.Result) error {
 			all = append(all, rs...)
 			return nil
 		})
-		if err == nil && (start.Before(before) || end.Before(start) || end.After(time.Now())) {
-			err = fmt.Errorf("stretch from %v to %v, called at %v", start, end, before)
+		if err == nil && (o.Start.Before(before) || o.End.Before(o.Start) || o.End.After(time.Now())) {
+			err = fmt.Errorf("stretch from %v to %v, called at %v", o.Start, o.End, before)
 		}
 		done <- err
 	}()
@@ -147,7 +184,7 @@ func stretchUntil(t *testing.T, ctx context.Context, c *load.Client, d time.Dura
 			t.Fatalf("result with body, headers or attack: %+v", r)
 		}
 	}
-	return all
+	return o, all
 }
 
 func paths(rs []*vegeta.Result) []string {
@@ -234,7 +271,7 @@ func TestConnectionsLiveOn(t *testing.T) {
 					c.Ask(t.Context(), gets("/asked")[0])
 				}
 				want := workers
-				if w.protocol == "h2c" {
+				if w.http2() {
 					want = 1
 				}
 				if got := int(a.accepted.Load()); got != want {
@@ -270,7 +307,16 @@ func TestSlowDialsAddNoConnections(t *testing.T) {
 
 // TestWhatIsOnTheWire compares whole requests, of the load and of Ask: what the target
 // says and nothing else, so no X-Vegeta-Attack, X-Vegeta-Seq, Accept-Encoding or form for a proxy.
+// TLS and the scheme of a URL change nothing.
 func TestWhatIsOnTheWire(t *testing.T) {
+	for _, scheme := range []string{"http", "https"} {
+		for _, secure := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s tls=%v", scheme, secure), func(t *testing.T) { onTheWire(t, scheme, secure) })
+		}
+	}
+}
+
+func onTheWire(t *testing.T, scheme string, secure bool) {
 	sent := []targets.Target{
 		{Method: "GET", URL: "http://somewhere.example:8080/a?b=c|d", Header: http.Header{}},
 		{Method: "POST", URL: "http://somewhere.example:8080/", Header: http.Header{"Host": {"wins:1"}, "X-a": {"1", "2"}}, Body: []byte("abc")},
@@ -281,7 +327,13 @@ func TestWhatIsOnTheWire(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: wins:1\r\nUser-Agent: Go-http-client/1.1\r\nContent-Length: 3\r\nX-a: 1\r\nX-a: 2\r\n\r\nabc",
 		"GET / HTTP/1.1\r\nHost: somewhere.example:8080\r\nUser-Agent: me\r\nAccept-Encoding: br\r\n\r\n",
 	}
+	for i, target := range sent {
+		sent[i].URL = scheme + strings.TrimPrefix(target.URL, "http")
+	}
 	l := listen(t, "unix")
+	if secure {
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate()}})
+	}
 	defer l.Close()
 	got := make(chan string, 100_000)
 	go func() {
@@ -293,7 +345,7 @@ func TestWhatIsOnTheWire(t *testing.T) {
 			go answerRaw(conn, got)
 		}
 	}()
-	c := load.New(load.Config{Dial: dialer(l), Protocol: "h1", Workers: 1, Targets: sent})
+	c := load.New(load.Config{Dial: dialer(l), Protocol: "h1", TLS: secure, Workers: 1, Targets: sent})
 	defer c.Close()
 	for i, target := range sent {
 		if a := c.Ask(t.Context(), target); a.Status != 204 {
@@ -303,9 +355,12 @@ func TestWhatIsOnTheWire(t *testing.T) {
 			t.Errorf("Ask sent\n%q\nwant\n%q", text, want[i])
 		}
 	}
-	for i := range stretch(t, c, short) {
+	for i, r := range stretch(t, c, short) {
 		if text := <-got; text != want[i%len(want)] {
 			t.Fatalf("request %d is\n%q\nwant\n%q", i, text, want[i%len(want)])
+		}
+		if r.URL != sent[i%len(sent)].URL {
+			t.Fatalf("request %d is recorded as %s", i, r.URL)
 		}
 	}
 	if c.Sent() < len(sent) {
@@ -344,23 +399,31 @@ func answerRaw(conn net.Conn, got chan<- string) {
 	}
 }
 
-func TestHeadersOverH2C(t *testing.T) {
-	got := make(chan *http.Request, 1)
-	a := serve(t, ways[2], func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case got <- r:
-		default:
+func TestHeadersOverHTTP2(t *testing.T) {
+	onEveryWay(t, func(t *testing.T, w way) {
+		if !w.http2() {
+			t.Skip("HTTP/2 only")
+		}
+		got := make(chan *http.Request, 1)
+		a := serve(t, w, func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case got <- r:
+			default:
+			}
+		})
+		a.config.Targets = []targets.Target{{Method: "GET", URL: "http://somewhere.example/a?b", Header: http.Header{"Host": {"wins:1"}, "X-A": {"1"}}}}
+		stretch(t, a.client(t), short)
+		r := <-got
+		if r.Proto != "HTTP/2.0" || r.Host != "wins:1" || r.RequestURI != "/a?b" || (r.TLS != nil) != w.tls {
+			t.Errorf("got %s %s %s", r.Proto, r.Host, r.RequestURI)
+		}
+		if w.tls && r.TLS.ServerName != "somewhere.example" {
+			t.Errorf("asked for %q", r.TLS.ServerName)
+		}
+		if diff := cmp.Diff(http.Header{"X-A": {"1"}, "User-Agent": {"Go-http-client/2.0"}}, r.Header); diff != "" {
+			t.Error(diff)
 		}
 	})
-	a.config.Targets = []targets.Target{{Method: "GET", URL: "http://somewhere.example/a?b", Header: http.Header{"Host": {"wins:1"}, "X-A": {"1"}}}}
-	stretch(t, a.client(t), short)
-	r := <-got
-	if r.Proto != "HTTP/2.0" || r.Host != "wins:1" || r.RequestURI != "/a?b" {
-		t.Errorf("got %s %s %s", r.Proto, r.Host, r.RequestURI)
-	}
-	if diff := cmp.Diff(http.Header{"X-A": {"1"}, "User-Agent": {"Go-http-client/2.0"}}, r.Header); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestNoRedirectIsFollowed(t *testing.T) {

@@ -67,15 +67,15 @@ func memoryMain(mode, requests string) {
 			}
 			for sent := 0; sent < perRun; {
 				before := sl.Sent
-				start, stop, err := client.Stretch(context.Background(), slice, func(rs []*vegeta.Result) error {
+				o, err := client.Stretch(context.Background(), slice, func(rs []*vegeta.Result) error {
 					sl.Sent += len(rs)
 					return w.Results(sl.N, rs)
 				})
 				check(err)
 				if sl.Start.IsZero() {
-					sl.Start, sl.Counted = start, start
+					sl.Start, sl.Counted = o.Start, o.Start
 				}
-				sl.End = stop
+				sl.End = o.End
 				sent += sl.Sent - before
 				if mode == string(record.Sliced) {
 					end()

@@ -50,7 +50,7 @@ func TestALongStretchComesInPieces(t *testing.T) {
 	}}, []targets.Target{{Method: "GET", URL: "http://router/"}})
 	var lengths []int
 	var seq uint64
-	_, _, err := c.Stretch(ctx, time.Hour, func(rs []*vegeta.Result) error {
+	_, err := c.Stretch(ctx, time.Hour, func(rs []*vegeta.Result) error {
 		lengths = append(lengths, len(rs))
 		for _, r := range rs {
 			if r.Seq != seq || r.BytesIn != 3 {

@@ -3,55 +3,130 @@ package load
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
-// pending is how many results are held back while requests are under way.
-// Encoding costs the generator time between two requests, so a short stretch
-// is written only after its end; a long one in pieces, to bound memory.
+// pending is how many results of a closed loop are held back while requests
+// are under way. Encoding costs the generator time between two requests, so a
+// short stretch is written only after its end; a long one in pieces, to bound
+// memory.
 const pending = 1 << 14
 
-// Stretch keeps cfg.Workers requests under way for d, waits for the last
-// answers and hands all results to sink, in pieces, without bodies and
-// headers; sink must not keep a piece's slice. Where an answer takes longer
-// than d, one more request may be sent after d.
+// firstWorkers is how many workers a stretch at a fixed rate begins with. The
+// others are added when all of these are busy.
+const firstWorkers = 10
+
+// Offered is what a stretch was to be.
+type Offered struct {
+	Start, End time.Time // from before the first request to after the last answer
+	// Due is how many requests were due at a fixed rate; as many results as
+	// are missing from it could not be sent. 0 in a closed loop.
+	Due int
+}
+
+// Stretch offers load for d, waits for the last answers and hands all results
+// to sink, in pieces, without bodies and headers; sink must not keep a piece's
+// slice.
 //
-// When ctx ends or sink fails, the client is closed. An error is sink's.
-func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (start, end time.Time, err error) {
-	workers := uint64(c.cfg.Workers)
+// In a closed loop it keeps cfg.Workers requests under way. Where an answer
+// takes longer than d, one more request may be sent after d.
+//
+// At a fixed rate request k is due k/cfg.Rate after Start. That moment is its
+// time stamp, and its latency counts from there: whatever keeps it from being
+// sent in time (the arm is stalled and all workers wait for it, or the
+// generator is late) is time in which the caller of a real server would wait
+// as well. What is still not sent after d is not sent any more.
+//
+// When ctx ends or sink fails, the client is closed. An error is sink's, or
+// there is no timer to be had.
+func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (Offered, error) {
+	s := &stretch{most: c.cfg.Workers, workers: c.cfg.Workers, limit: d, piece: pending, pacer: vegeta.ConstantPacer{}, sink: sink}
+	if c.cfg.Rate > 0 {
+		alarm, err := newAlarm()
+		if err != nil {
+			return Offered{}, err
+		}
+		defer alarm.close()
+		defer context.AfterFunc(c.open, alarm.cancel)()
+		s.atRate(c.cfg.Rate, d, alarm)
+	}
 	// No timeout here: for a transport that is not its own, http.Client starts
 	// a goroutine per request to watch over it.
 	client := &http.Client{Transport: c.load, CheckRedirect: stay}
 	// An Attacker serves one attack only; a new one on the shared transport
 	// costs some 10 µs and no connection.
-	attacker := vegeta.NewAttacker(vegeta.Client(client), vegeta.Workers(workers), vegeta.MaxWorkers(workers))
+	attacker := vegeta.NewAttacker(vegeta.Client(client), vegeta.Workers(uint64(s.workers)), vegeta.MaxWorkers(uint64(s.most)))
 	defer context.AfterFunc(ctx, c.Close)()
 	defer context.AfterFunc(c.open, func() { attacker.Stop() })()
 
-	start = time.Now()
-	c.load.began = start
-	held := make([]*vegeta.Result, 0, 1024)
-	for r := range attacker.Attack(c.target, vegeta.ConstantPacer{}, d, "") {
+	s.Start = time.Now()
+	c.load.began = s.Start
+	err := s.collect(attacker.Attack(c.target, s.pacer, s.limit, ""), c.Close)
+	return s.Offered, err
+}
+
+// stretch is one that is under way.
+type stretch struct {
+	Offered
+	rate    float64 // 0: closed loop
+	workers int     // to begin with
+	most    int     // workers
+	limit   time.Duration
+	pacer   vegeta.Pacer
+	piece   int // results that are handed on together
+	sink    func([]*vegeta.Result) error
+
+	ended atomic.Int64 // requests
+}
+
+// atRate makes it one at a fixed rate.
+func (s *stretch) atRate(rate float64, d time.Duration, a *alarm) {
+	s.rate, s.Due = rate, dueWithin(rate, d)
+	s.workers = min(s.most, firstWorkers)
+	s.limit = 0 // the pacer knows better when it is over
+	s.pacer = &pacer{
+		rate: rate, d: d, due: s.Due,
+		elapsed: func() time.Duration { return time.Since(s.Start) },
+		sleep:   a.sleep,
+		idle:    func(sent int) bool { return sent-int(s.ended.Load()) < s.most },
+	}
+	// There is time between requests, and a piece of thousands, encoded within
+	// a stretch, would hold up what is due meanwhile for some ms.
+	s.piece = 1
+}
+
+// collect hands on the results until there are no more. After an error of the
+// sink it calls giveUp and waits for the end of the attack.
+func (s *stretch) collect(results <-chan *vegeta.Result, giveUp func()) (err error) {
+	held := make([]*vegeta.Result, 0, min(s.piece, 1024))
+	for r := range results {
+		s.ended.Add(1)
 		if err != nil {
-			continue // the attack is ending
+			continue
 		}
 		r.BytesIn = size(r.Body)
 		r.Body, r.Headers = nil, nil
+		if s.rate > 0 {
+			due := s.Start.Add(moment(s.rate, int(r.Seq)))
+			r.Latency += r.Timestamp.Sub(due)
+			r.Timestamp = due
+		}
 		held = append(held, r)
-		if len(held) == pending {
-			if err = sink(held); err != nil {
-				c.Close()
+		if len(held) == s.piece {
+			if err = s.sink(held); err != nil {
+				giveUp()
 			}
 			held = held[:0]
 		}
 	}
-	end = time.Now()
+	s.End = time.Now()
 	if err == nil {
-		err = sink(held)
+		err = s.sink(held)
 	}
-	return start, end, err
+	return err
 }
 
 // target is a vegeta.Targeter: the next request of the sequence.

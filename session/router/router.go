@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,7 @@ type Config struct {
 // Ready says when a process is ready for requests.
 type Ready struct {
 	Path   string        // answers a GET with a status below 400; empty: a connection is accepted
+	TLS    bool          // the GET goes over TLS, with any certificate, in HTTP/1.1 or HTTP/2
 	Within time.Duration // limit
 }
 
@@ -193,6 +195,10 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		Transport: &http.Transport{
 			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return p.cfg.Address.Dial(ctx) },
 			DisableKeepAlives: true, // a probe's connection must not live on into the load
+			// The process is known by its address, so its certificate may be of
+			// any origin. Servers that want a name at all know this one.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"},
+			ForceAttemptHTTP2: true, // over TLS, where a server may speak nothing else
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -238,7 +244,11 @@ func (p *Process) probe(ctx context.Context, client *http.Client) error {
 		}
 		return c.Close()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router"+p.cfg.Ready.Path, nil)
+	scheme := "http"
+	if p.cfg.Ready.TLS {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://router"+p.cfg.Ready.Path, nil)
 	if err != nil {
 		return err
 	}

@@ -2,17 +2,20 @@ package router
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -76,7 +79,25 @@ func routerMain(mode, listen string) {
 		line, _, _ := strings.Cut(rest, "\n")
 		fmt.Fprint(w, strings.TrimSpace(line))
 	})
-	_ = http.Serve(l, nil)
+	var open atomic.Int64 // connections
+	http.HandleFunc("/open", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, open.Load()) })
+	server := &http.Server{Protocols: new(http.Protocols), ConnState: func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}}
+	server.Protocols.SetHTTP1(mode != "h2")
+	server.Protocols.SetHTTP2(mode == "h2")
+	if mode == "h2" || mode == "tls" {
+		own := httptest.NewTLSServer(nil) // has a certificate
+		own.Close()
+		server.TLSConfig = &tls.Config{Certificates: own.TLS.Certificates}
+		_ = server.ServeTLS(l, "", "")
+	}
+	_ = server.Serve(l)
 }
 
 func config(t *testing.T, mode string) Config {
@@ -129,8 +150,12 @@ func get(t *testing.T, p *Process, path string) string {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return p.cfg.Address.Dial(ctx)
-	}}}
-	res, err := client.Get("http://router" + path)
+	}, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	scheme := "http"
+	if p.cfg.Ready.TLS {
+		scheme = "https"
+	}
+	res, err := client.Get(scheme + "://router" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +195,26 @@ func TestServesOnSocketAndPort(t *testing.T) {
 	}
 }
 
+// TestReadyOverTLS asks servers that speak nothing but HTTP/1.1 or HTTP/2; no connection of a probe may live on.
+func TestReadyOverTLS(t *testing.T) {
+	for _, mode := range []string{"tls", "h2"} {
+		t.Run(mode, func(t *testing.T) {
+			c := config(t, mode)
+			c.Ready.TLS = true
+			p := start(t, c)
+			if err := p.WaitReady(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			deadline := time.Now().Add(20 * time.Second)
+			for open := ""; open != "1"; open = get(t, p, "/open") { // the one that asks
+				if time.Now().After(deadline) {
+					t.Fatalf("%s connections are open", open)
+				}
+			}
+		})
+	}
+}
+
 func TestReadyIsPolled(t *testing.T) {
 	p := start(t, config(t, "slow"))
 	if err := p.WaitReady(t.Context()); err != nil {
@@ -196,6 +241,8 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 		"dies": {mode: "dies", want: []string{"the router ended before it was ready (exit status 7)", "the end of its log:\na last word"}},
 		"never ready": {mode: "silent", cfg: func(c Config) Config { c.Ready.Within = 200 * time.Millisecond; return c },
 			want: []string{"the router was not ready within 200ms", "it wrote nothing to its log"}},
+		"plain text": {mode: "serve", cfg: func(c Config) Config { c.Ready.Within, c.Ready.TLS = 300*time.Millisecond, true; return c },
+			want: []string{"the router was not ready within 300ms", "server gave HTTP response to HTTPS client"}},
 		"wrong path": {mode: "serve", cfg: func(c Config) Config { c.Ready.Within, c.Ready.Path = 300*time.Millisecond, "/nothing"; return c },
 			want: []string{"GET /nothing answers 404 Not Found"}},
 		"goes to the background": {mode: "background", cfg: func(c Config) Config { c.Ready.Path = "/nothing"; return c },
