@@ -2,10 +2,12 @@ package load
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +29,9 @@ func TestMain(m *testing.M) {
 	case len(args) == 0:
 		os.Exit(m.Run())
 	case args[0] == "server":
-		serverMain(args[1], args[2])
+		serverMain(args[1], must(strconv.Atoi(args[2])), args[3] == "tls", must(time.ParseDuration(args[4])))
+	case args[0] == "awake":
+		awakeMain()
 	case args[0] == "memory":
 		memoryMain(args[1], args[2])
 	}
@@ -46,9 +51,19 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// serverMain serves h1 and h2c until its standard input ends.
-func serverMain(network, bodySize string) {
-	body := make([]byte, must(strconv.Atoi(bodySize)))
+// awakeMain keeps its CPU from sleeping, as a session does, until it is killed.
+func awakeMain() {
+	runtime.LockOSThread()
+	check(unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_IDLE}, 0))
+	fmt.Println("awake")
+	for {
+	}
+}
+
+// serverMain serves h1 and h2c, or with TLS h1 and h2, until its standard
+// input ends. Each request occupies its CPU for the time of work.
+func serverMain(network string, bodySize int, secure bool, work time.Duration) {
+	body := make([]byte, bodySize)
 	address := "127.0.0.1:0"
 	if network == "unix" {
 		dir := must(os.MkdirTemp("", "load"))
@@ -57,23 +72,35 @@ func serverMain(network, bodySize string) {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for start := time.Now(); time.Since(start) < work; {
+		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.Header().Set("Content-Location", "/actors?select=*")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Write(body)
 	})}
 	l := must(net.Listen(network, address))
+	if secure {
+		own := httptest.NewTLSServer(nil) // has a certificate
+		own.Close()
+		server.TLSConfig = &tls.Config{Certificates: own.TLS.Certificates}
+	}
 	fmt.Println(l.Addr())
-	go server.Serve(l)
+	if secure {
+		go server.ServeTLS(l, "", "")
+	} else {
+		go server.Serve(l)
+	}
 	io.Copy(io.Discard, os.Stdin)
 	server.Close()
 }
 
 // startServer starts it on the last of the allowed CPUs and keeps this
-// process on the first, as a session on two CPUs does.
-func startServer(b *testing.B, network string, bodySize int) (address string) {
+// process on the first, as a session on two CPUs does, both CPUs awake.
+func startServer(b *testing.B, network string, bodySize int, secure bool, work time.Duration) (address string) {
 	b.Helper()
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -89,22 +116,39 @@ func startServer(b *testing.B, network string, bodySize int) (address string) {
 			last.Set(cpu)
 		}
 	}
-	cmd := child("server", network, strconv.Itoa(bodySize))
-	stop := must(cmd.StdinPipe())
-	out := must(cmd.StdoutPipe())
-	pin(b, &last) // inherited
-	err := cmd.Start()
-	pin(b, &first)
 	procs := runtime.GOMAXPROCS(1)
 	b.Cleanup(func() {
-		stop.Close()
-		cmd.Wait()
 		runtime.GOMAXPROCS(procs)
 		pin(b, &all)
 	})
-	if err != nil {
+	startChild(b, &first, "awake")
+	startChild(b, &last, "awake")
+	way := "plain"
+	if secure {
+		way = "tls"
+	}
+	address = startChild(b, &last, "server", network, strconv.Itoa(bodySize), way, work.String())
+	pin(b, &first)
+	return address
+}
+
+// startChild starts a child on some CPUs and returns the first line it says.
+func startChild(b *testing.B, cpus *unix.CPUSet, mode ...string) string {
+	b.Helper()
+	cmd := child(mode...)
+	stop := must(cmd.StdinPipe())
+	out := must(cmd.StdoutPipe())
+	pin(b, cpus) // inherited
+	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() {
+		stop.Close()
+		if mode[0] == "awake" {
+			cmd.Process.Kill()
+		}
+		cmd.Wait()
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
