@@ -72,16 +72,19 @@ func missingRuns(s *record.Session) int {
 // every pair of this package.
 type pairing struct {
 	session  *record.Session
+	levels   *levels
+	runs     []*record.Run // every run of the session, sorted
 	arms     [2]string
 	blocks   [][2]*record.Run // both runs complete, in order
 	all      [2][]*record.Run // every run of each arm, also those that were set aside
 	expected map[string][]int // statuses that count as an answer, by route
 	aside    []SetAside       // routes that answers.go ruled out
-	routes   []*measured      // by route, in the session's order; measured once for all metrics
+	effects  [][]blockEffects // by route, in the session's order, and block
+	routes   []*measured      // the same put together, once for all metrics
 }
 
-func newPairing(s *record.Session, runs []*record.Run, arms [2]string) *pairing {
-	p := &pairing{session: s, arms: arms, expected: expectedStatuses(s.Routes, runs)}
+func newPairing(s *record.Session, runs []*record.Run, arms [2]string, levels *levels) *pairing {
+	p := &pairing{session: s, levels: levels, runs: runs, arms: arms, expected: expectedStatuses(s.Routes, runs)}
 	complete := map[int]*[2]*record.Run{}
 	for _, r := range runs {
 		side := slices.Index(arms[:], r.Arm)

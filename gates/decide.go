@@ -7,29 +7,24 @@ import (
 	"plumbline/gates/stats"
 )
 
-const (
-	// familyLevel is the one-sided chance of any false regression in a family
-	// of claims, shared out by Holm; improvements have the same.
-	familyLevel = 0.025
-	// mostBlocks is as far as MoreBlocks looks.
-	mostBlocks = 200
-)
+// mostBlocks is as far as MoreBlocks looks in a session without a maximum.
+const mostBlocks = 200
 
 // claim is one tested quantity of a row, with all numbers on one scale: ln of
 // a ratio for latencies, a difference for rates.
 type claim struct {
 	estimate     float64
-	low, high    float64 // limits of the estimate, each at the one-sided level
-	lower, upper float64 // edges of the zone
-	second       float64 // an estimate made in another way; equivalence needs it inside too
-	slower       float64 // one-sided p-value of lying above the upper edge; adjusted by correct
-	faster       float64 // and below the lower edge
-	barred       string  // why this claim cannot be relied on
-	short        bool    // too few requests to call it equivalent, wherever the limits are
-	noise        float64 // standard error of the estimate over blocks
-	level        float64
-	// project gives the limits as they would be with this many blocks, if the
-	// mean and the spread stay.
+	low, high    float64                  // limits of the estimate, each at the one-sided level
+	lower, upper float64                  // edges of the zone
+	second       float64                  // an estimate made in another way; equivalence needs it inside too
+	slower       float64                  // one-sided p-value of lying above the upper edge; adjusted by correct
+	faster       float64                  // and below the lower edge
+	barred       string                   // why this claim cannot be relied on
+	short        bool                     // too few requests to call it equivalent, wherever the limits are
+	noise        float64                  // standard error of the estimate over blocks
+	level        func(blocks int) float64 // of the limits, after so many blocks of the session
+	// project gives the limits as they would be with this many blocks behind
+	// the claim, if the mean and the spread stay.
 	project func(blocks int, level float64) (low, high float64)
 }
 
@@ -55,28 +50,47 @@ type row struct {
 	deciding int  // index of the claim that the verdict rests on
 }
 
+// family is what the rows of one metric share.
+type family struct {
+	levels *levels
+	blocks int // complete blocks of the session so far
+	claims int // that are tested
+}
+
+// level is the chance of any false regression in the family with some more blocks.
+func (f family) level(more int) float64 { return f.levels.family(f.blocks+more, f.claims) }
+
+// room is how many more blocks there may be.
+func (f family) room(r *row) int {
+	if f.levels.most == 0 {
+		return mostBlocks - r.Blocks
+	}
+	return f.levels.most - f.blocks
+}
+
 // decideFamily adjusts the p-values over all claims of all rows, then gives
 // each row its verdict.
-func decideFamily(rows []*row) {
-	var family []*claim
+func (p *pairing) decideFamily(rows []*row) {
+	var tested []*claim
 	for _, r := range rows {
 		for i := range r.claims {
 			if !r.ruledOut && r.claims[i].barred == "" {
-				family = append(family, &r.claims[i])
+				tested = append(tested, &r.claims[i])
 			}
 		}
 	}
-	slower, faster := make([]float64, len(family)), make([]float64, len(family))
-	for i, c := range family {
+	slower, faster := make([]float64, len(tested)), make([]float64, len(tested))
+	for i, c := range tested {
 		slower[i], faster[i] = c.slower, c.faster
 	}
 	slower, faster = stats.Holm(slower), stats.Holm(faster)
-	for i, c := range family {
+	for i, c := range tested {
 		c.slower, c.faster = slower[i], faster[i]
 	}
+	f := family{levels: p.levels, blocks: len(p.blocks), claims: len(tested)}
 	for _, r := range rows {
 		if len(r.claims) > 0 {
-			r.decide(len(family))
+			r.decide(f)
 		}
 	}
 }
@@ -84,12 +98,13 @@ func decideFamily(rows []*row) {
 // decide takes the first verdict that applies, in the order of METHOD.md's
 // table. A claim that is barred cannot be a regression itself, but does not
 // hide one elsewhere in the row.
-func (r *row) decide(family int) {
+func (r *row) decide(f family) {
 	r.deciding = r.pick(nil, claim.excess)
 	if r.ruledOut {
 		return
 	}
-	if i := r.pick(func(c claim) bool { return c.barred == "" && c.slower <= familyLevel },
+	level := f.level(0)
+	if i := r.pick(func(c claim) bool { return c.barred == "" && c.slower <= level },
 		func(c claim) float64 { return (c.low - c.upper) / c.upper }); i >= 0 {
 		r.Verdict, r.deciding = RowRegression, i
 		return
@@ -99,7 +114,7 @@ func (r *row) decide(family int) {
 		r.Reasons = append(r.Reasons, r.claims[i].barred)
 		return
 	}
-	improved := r.pick(func(c claim) bool { return c.faster <= familyLevel },
+	improved := r.pick(func(c claim) bool { return c.faster <= level },
 		func(c claim) float64 { return (c.lower - c.high) / -c.lower })
 	inside, notSlower := true, true
 	for _, c := range r.claims {
@@ -112,13 +127,13 @@ func (r *row) decide(family int) {
 		r.Verdict = RowEquivalent
 	default:
 		r.Verdict, r.NotSlower = RowInconclusive, notSlower
-		r.explain(family)
+		r.explain(f)
 	}
 }
 
 // explain says why the row is undecided where the interval alone does not, and
 // how many more blocks may help.
-func (r *row) explain(family int) {
+func (r *row) explain(f family) {
 	for i, c := range r.claims {
 		switch {
 		case c.disagrees():
@@ -130,18 +145,19 @@ func (r *row) explain(family int) {
 		}
 	}
 	// Intervals only shrink with more blocks, so the search may halve.
-	if more := 1 + sort.Search(mostBlocks-r.Blocks, func(i int) bool { return r.decidedWith(r.Blocks+1+i, family) }); r.Blocks+more <= mostBlocks {
+	room := f.room(r)
+	if more := 1 + sort.Search(room, func(i int) bool { return r.decidedWith(1+i, f) }); more <= room {
 		r.MoreBlocks = more
 	}
 }
 
-// decidedWith says whether the row would be decided with this many blocks if
+// decidedWith says whether the row would be decided with so many more blocks if
 // means and spreads stay. On which side of an edge the truth lies is a coin
 // toss where the estimate is within one standard error of it: nothing is promised there.
-func (r *row) decidedWith(blocks, family int) bool {
-	all := true
+func (r *row) decidedWith(more int, f family) bool {
+	all, blocks := true, r.Blocks+more
+	surely := f.level(more) / float64(f.claims) // Holm at its strictest
 	for _, c := range r.claims {
-		surely := familyLevel / float64(family) // Holm at its strictest
 		tossUp := min(math.Abs(c.estimate-c.upper), math.Abs(c.estimate-c.lower)) < c.noise
 		switch {
 		case tossUp:
@@ -155,7 +171,7 @@ func (r *row) decidedWith(blocks, family int) bool {
 			_, high := c.project(blocks, surely)
 			all = all && high < c.lower
 		case all:
-			low, high := c.project(blocks, c.level)
+			low, high := c.project(blocks, c.level(f.blocks+more))
 			all = low > c.lower && high < c.upper
 		}
 	}

@@ -8,7 +8,8 @@
 //  3. each block gives one effect per route and percentile (effects.go)
 //  4. effects become claims with an interval and p-values (latency.go, rates.go)
 //  5. the claims of a row become its verdict (decide.go)
-//  6. the rows become the session's verdict (conclude.go)
+//  6. of a session that may grow, 2 to 5 are done for every look, and what is decided stays (looks.go)
+//  7. the rows become the session's verdict (conclude.go)
 //
 // The package never renders and never measures. It stands on record and
 // gates/stats.

@@ -20,6 +20,20 @@ func percentiles() []int {
 	return []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99}
 }
 
+// blockEffects is what one block says of one route.
+type blockEffects struct {
+	n       [2]int
+	tick    int64 // of the clock, in ns
+	sorted  [2][]int64
+	effects []effect // one for each of percentiles()
+}
+
+// effect is ln(candidate/baseline) at a percentile.
+type effect struct {
+	enough         bool // the block holds enough samples beyond the percentile
+	median, pooled float64
+}
+
 // measured is what the blocks say of one route.
 type measured struct {
 	requests [2]int
@@ -36,37 +50,64 @@ type point struct {
 	pooled  []float64 // the same without regard to slices
 }
 
-// measure reduces a route's samples to effects. Each slice is sorted once, in a
-// copy; every percentile of every group, block and arm is then read from these.
-func (p *pairing) measure(route string) *measured {
-	m := &measured{}
-	var all [2][][]int64 // sorted slices of all blocks
-	var least, most int64 = math.MaxInt64, 0
-	blocks := make([]samples, len(p.blocks))
+// measureAll measures every route.
+func (p *pairing) measureAll() {
+	for _, route := range p.session.Routes {
+		p.effects = append(p.effects, p.measure(route.Name))
+	}
+}
+
+// measure reduces a route's samples to effects, block by block. Each slice is
+// sorted once, in a copy; every percentile of every group, block and arm is
+// then read from these.
+func (p *pairing) measure(route string) []blockEffects {
+	blocks := make([]blockEffects, len(p.blocks))
 	for i, runs := range p.blocks {
-		blocks[i] = pairSlices(runs, route)
-		for side, parts := range blocks[i].parts {
-			m.requests[side] += blocks[i].n[side]
-			all[side] = append(all[side], parts...)
-			for _, part := range parts {
-				if len(part) > 0 {
-					least, most = min(least, part[0]), max(most, part[len(part)-1])
-					m.tick = stats.Tick(m.tick, part)
-				}
+		parts := pairSlices(runs, route)
+		b := blockEffects{n: parts.n}
+		for side := range b.sorted {
+			b.sorted[side] = slices.Concat(parts.parts[side]...)
+			slices.Sort(b.sorted[side])
+			b.tick = stats.Tick(b.tick, b.sorted[side])
+		}
+		for _, percent := range percentiles() {
+			var e effect
+			if e.enough = parts.enough(percent); e.enough {
+				e.pooled = logRatio(percent, b.sorted[:1], b.sorted[1:])
+				e.median = parts.effect(percent, e.pooled)
+			}
+			b.effects = append(b.effects, e)
+		}
+		blocks[i] = b
+	}
+	return blocks
+}
+
+// putTogether sums up blocks.
+func putTogether(blocks []blockEffects) *measured {
+	m := &measured{}
+	var all [2][][]int64
+	var least, most int64 = math.MaxInt64, 0
+	for _, b := range blocks {
+		m.tick = stats.Tick(m.tick, []int64{b.tick})
+		for side, sorted := range b.sorted {
+			m.requests[side] += b.n[side]
+			all[side] = append(all[side], sorted)
+			if len(sorted) > 0 {
+				least, most = min(least, sorted[0]), max(most, sorted[len(sorted)-1])
 			}
 		}
 	}
 	m.flat = least >= most
-	for _, percent := range percentiles() {
+	for i, percent := range percentiles() {
 		pt := point{p: percent}
 		if m.requests[0] > 0 && m.requests[1] > 0 {
 			pt.values = [2]int64{stats.NearestRank(percent, all[0]...), stats.NearestRank(percent, all[1]...)}
 		}
 		for _, b := range blocks {
-			if b.enough(percent) {
-				effect, pooled := b.effect(percent)
-				pt.effects = append(pt.effects, effect)
-				pt.pooled = append(pt.pooled, pooled)
+			if e := b.effects[i]; e.enough {
+				pt.effects = append(pt.effects, e.median)
+				pt.pooled = append(pt.pooled, e.pooled)
 			}
 		}
 		m.points = append(m.points, pt)
@@ -130,10 +171,9 @@ func (s samples) enough(percent int) bool {
 
 // effect is the block's ln(Q(candidate)/Q(baseline)) at a percentile: the
 // median over groups of consecutive slice pairs, each just large enough, which
-// a burst on the host cannot move; and the pooled ratio of the whole block,
-// which a mixture of two speeds cannot hide from.
-func (s samples) effect(percent int) (median, pooled float64) {
-	pooled = logRatio(percent, s.parts[0], s.parts[1])
+// a burst on the host cannot move. With too few groups it is the pooled ratio of
+// the whole block, which a mixture of two speeds cannot hide from.
+func (s samples) effect(percent int, pooled float64) float64 {
 	var ends []int
 	var n [2]int
 	for i := range s.parts[0] {
@@ -145,7 +185,7 @@ func (s samples) effect(percent int) (median, pooled float64) {
 		}
 	}
 	if len(ends) < minGroups {
-		return pooled, pooled
+		return pooled
 	}
 	ends[len(ends)-1] = len(s.parts[0]) // leftovers join the last group
 	ratios := make([]float64, len(ends))
@@ -154,7 +194,7 @@ func (s samples) effect(percent int) (median, pooled float64) {
 		ratios[i] = logRatio(percent, s.parts[0][start:end], s.parts[1][start:end])
 		start = end
 	}
-	return stats.Median(ratios), pooled
+	return stats.Median(ratios)
 }
 
 // logRatio is ln(Q(candidate)/Q(baseline)). A latency of 0 counts as 1 ns to

@@ -9,11 +9,13 @@ func Judge(s *record.Session) *Verdict {
 	v := &Verdict{
 		Format:      Format,
 		Complete:    s.State == record.Complete && missingRuns(s) == 0,
-		Planned:     s.Schedule.Blocks,
+		Planned:     plannedBlocks(s),
 		Reasons:     []string{},
 		SetAside:    []SetAside{},
 		Comparisons: []Comparison{},
 	}
+	levels := newLevels(s.Schedule)
+	v.MaxBlocks = levels.most
 	baselines, candidate, ok := sides(s.Arms)
 	if !ok {
 		v.invalid(s, "A verdict needs at least one baseline and exactly one candidate.")
@@ -23,27 +25,46 @@ func Judge(s *record.Session) *Verdict {
 	v.SetAside = append(v.SetAside, aside...)
 	v.AA = sameBuild(baselines[0], candidate)
 	for i, baseline := range baselines {
-		p := newPairing(s, runs, [2]string{baseline.Name, candidate.Name})
+		p := newPairing(s, runs, [2]string{baseline.Name, candidate.Name}, levels)
+		p.measureAll()
 		if i == 0 {
 			v.Blocks = len(p.blocks)
 		}
-		out := p.ruledOut()
+		v.Comparisons = append(v.Comparisons, p.judgeAll(i == 0)...)
 		v.SetAside = append(v.SetAside, p.aside...)
-		for _, metric := range record.Metrics {
-			rule, ok := s.Rules.Metrics[metric]
-			if !ok {
-				continue
-			}
-			judged := i == 0 && !rule.Watch
-			if metric == record.ErrorRate {
-				v.Comparisons = append(v.Comparisons, p.rates(rule, judged)...)
-			} else {
-				v.Comparisons = append(v.Comparisons, p.latencies(metric, rule, judged, out)...)
-			}
-		}
 	}
 	v.conclude(s)
 	return v
+}
+
+// judge gives the rows of the comparison at one look.
+func (p *pairing) judge(decides bool) []Comparison {
+	out := p.ruledOut()
+	var rows []Comparison
+	for _, metric := range record.Metrics {
+		rule, ok := p.session.Rules.Metrics[metric]
+		if !ok {
+			continue
+		}
+		judged := decides && !rule.Watch
+		if metric == record.ErrorRate {
+			rows = append(rows, p.rates(rule, judged)...)
+		} else {
+			rows = append(rows, p.latencies(metric, rule, judged, out)...)
+		}
+	}
+	return rows
+}
+
+// plannedBlocks is what the plan asked for; with a maximum, what the session
+// began, but the minimum at least. Lost blocks that were measured again may
+// make it begin more than the maximum.
+func plannedBlocks(s *record.Session) int {
+	n := s.Schedule.Blocks
+	for _, ref := range s.Order {
+		n = max(n, min(ref.Block, s.Schedule.MaxBlocks))
+	}
+	return n
 }
 
 // sides finds the baselines, in order, and the candidate; false unless there

@@ -9,21 +9,16 @@ import (
 	"plumbline/record"
 )
 
-const (
-	// percentileLevel is the one-sided level of each limit of a percentile,
-	// docs/METHOD.md's: a row at the zone's edge is called equivalent in ≤ 2.5 % of sessions.
-	percentileLevel = 0.0215
-	// implausible is the largest improvement that is believed: twice as fast.
-	implausible = 0.5
-)
+// implausible is the largest improvement that is believed: twice as fast.
+const implausible = 0.5
 
 // latencies judges one latency metric on every route. Its claims form one
 // family: routes, and for the distribution routes × percentiles.
 func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool, out map[string][]string) []Comparison {
 	if p.routes == nil {
 		p.routes = make([]*measured, len(p.session.Routes))
-		for i, route := range p.session.Routes {
-			p.routes[i] = p.measure(route.Name)
+		for i := range p.effects {
+			p.routes[i] = putTogether(p.effects[i])
 		}
 	}
 	rows := make([]*row, len(p.session.Routes))
@@ -34,7 +29,7 @@ func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool,
 		p.fill(r, p.routes[i], rule)
 		rows[i] = r
 	}
-	decideFamily(rows)
+	p.decideFamily(rows)
 	comparisons := make([]Comparison, len(rows))
 	for i, r := range rows {
 		r.show()
@@ -79,7 +74,7 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 		if pt.values[0] > 0 {
 			zone = max(zone, float64(p.session.Rules.FloorS)/seconds(pt.values[0]))
 		}
-		c := pt.claim(m, zone)
+		c := pt.claim(m, zone, p.levels.percentile, len(p.blocks))
 		r.claims = append(r.claims, c)
 		r.Percentiles = append(r.Percentiles, Percentile{
 			P:      pt.p,
@@ -93,7 +88,7 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 
 // claim turns the effects of the blocks into limits and p-values. The clock's
 // tick widens all of them: a percentile may be off by that much.
-func (pt point) claim(m *measured, zone float64) claim {
+func (pt point) claim(m *measured, zone float64, level func(blocks int) float64, blocks int) claim {
 	s := stats.Describe(pt.effects)
 	edge := math.Log1p(zone)
 	tick, barred := 0.0, ""
@@ -115,7 +110,7 @@ func (pt point) claim(m *measured, zone float64) claim {
 		second: stats.Describe(pt.pooled).Mean,
 		slower: s.Above(edge + tick), faster: s.Below(-edge - tick),
 		noise:  s.SD / math.Sqrt(float64(s.N)),
-		barred: barred, level: percentileLevel,
+		barred: barred, level: level,
 	}
 	c.project = func(blocks int, level float64) (low, high float64) {
 		more := s
@@ -123,7 +118,7 @@ func (pt point) claim(m *measured, zone float64) claim {
 		half := more.HalfWidth(level) + tick
 		return s.Mean - half, s.Mean + half
 	}
-	c.low, c.high = c.project(s.N, c.level)
+	c.low, c.high = c.project(s.N, level(blocks))
 	return c
 }
 

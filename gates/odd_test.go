@@ -70,6 +70,8 @@ func oddSession(t *rapid.T) *record.Session {
 	for _, name := range routes {
 		s.Routes = append(s.Routes, record.Route{Name: name, Status: rapid.SampledFrom([][]int{nil, {200}, {200, 404}}).Draw(t, "expected")})
 	}
+	s.Schedule.Blocks = rapid.IntRange(0, 6).Draw(t, "blocks")
+	s.Schedule.MaxBlocks = rapid.SampledFrom([]int{0, 0, 3, 4, 8}).Draw(t, "maximum")
 	scale := rapid.SampledFrom([]int64{0, 1, 100, 1e6}).Draw(t, "scale")
 	n := rapid.IntRange(0, 12).Draw(t, "runs")
 	for i := range n {

@@ -8,16 +8,14 @@ import (
 	"plumbline/record"
 )
 
-const (
-	// rateLevel is the one-sided level of each limit of an error rate. It is
-	// one claim, not one of nineteen, so it keeps the usual 2.5 %.
-	rateLevel = 0.025
-)
-
 // minRateRequests per arm can tell no errors from a rate at the zone's edge:
 // 4,000 for 0.1 points, as Newcombe's limit for 0 of 4,000 against 0 of 4,000 is
-// 0.096 points.
-func minRateRequests(zone float64) int { return int(math.Ceil(4 / zone)) }
+// 0.096 points. That limit is z²/(n + z²), so an early look, which has less of the
+// level, needs more.
+func minRateRequests(zone, level float64) int {
+	z := stats.Normal(level)
+	return int(math.Ceil(max(4, z*z) / zone))
+}
 
 // errorCounts are a route's errors among all requests that were sent, counted
 // or not, also by runs that were set aside: a new error is a result, not dirt.
@@ -73,6 +71,7 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 			pool.total[1].N += counts[i].total[1].N
 		}
 	}
+	need := minRateRequests(rule.Zone, p.levels.rate(len(p.blocks)))
 	rows := make([]*row, len(counts))
 	for i, e := range counts {
 		r := &row{Comparison: p.row(p.session.Routes[i].Name, record.ErrorRate, "fraction", rule, judged)}
@@ -87,21 +86,21 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 		case e.blocks.N < minBlocks:
 			r.Reasons = append(r.Reasons, needsBlocks(e.blocks.N))
 		case e.none():
-			if min(e.total[0].N, e.total[1].N) < minRateRequests(rule.Zone) {
+			if min(e.total[0].N, e.total[1].N) < need {
 				e.total = pool.total
 				r.Reasons = append(r.Reasons, fmt.Sprintf("no errors; judged together with all %d routes that have none: %d against %d requests",
 					pooled, e.total[0].N, e.total[1].N))
 			}
-			if min(e.total[0].N, e.total[1].N) < minRateRequests(rule.Zone) {
-				r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests to exclude errors: %d in each arm are needed", minRateRequests(rule.Zone)))
+			if min(e.total[0].N, e.total[1].N) < need {
+				r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests to exclude errors: %d in each arm are needed", need))
 			}
-			r.claims = []claim{e.claim(rule.Zone)}
+			r.claims = []claim{e.claim(rule.Zone, p.levels.rate, len(p.blocks))}
 		default:
 			r.Reasons = append(r.Reasons, fmt.Sprintf("answers of %s: %s; of %s: %s", p.arms[0], mixNames(e.codes[0]), p.arms[1], mixNames(e.codes[1])))
-			r.claims = []claim{e.claim(rule.Zone)}
+			r.claims = []claim{e.claim(rule.Zone, p.levels.rate, len(p.blocks))}
 		}
 	}
-	decideFamily(rows)
+	p.decideFamily(rows)
 	comparisons := make([]Comparison, len(rows))
 	for i, r := range rows {
 		if total := counts[i].total; min(total[0].N, total[1].N) > 0 && len(p.expected[r.Route]) > 0 {
@@ -120,11 +119,11 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 // claim has on each side the wider of Newcombe's limit, which holds without
 // any error, and the t limit over blocks, which holds for errors in clusters;
 // so its p-value is the larger of the two. Without errors it is Newcombe's alone.
-func (e errorCounts) claim(zone float64) claim {
+func (e errorCounts) claim(zone float64, level func(blocks int) float64, blocks int) claim {
 	first, second := e.total[0], e.total[1]
 	c := claim{
 		estimate: second.Share() - first.Share(),
-		lower:    -zone, upper: zone, level: rateLevel,
+		lower:    -zone, upper: zone, level: level,
 		slower: 1, faster: 1,
 		noise: e.blocks.SD / math.Sqrt(float64(e.blocks.N)),
 	}
@@ -137,9 +136,9 @@ func (e errorCounts) claim(zone float64) claim {
 		}
 		return low, high
 	}
-	c.low, c.high = limits(first, second, e.blocks, c.level)
+	c.low, c.high = limits(first, second, e.blocks, level(blocks))
 	if e.none() {
-		c.short = min(first.N, second.N) < minRateRequests(zone)
+		c.short = min(first.N, second.N) < minRateRequests(zone, level(blocks))
 	} else {
 		c.slower = max(stats.NewcombeAbove(first, second, zone), e.blocks.Above(zone))
 		c.faster = max(stats.NewcombeAbove(second, first, zone), e.blocks.Below(-zone))
@@ -148,7 +147,7 @@ func (e errorCounts) claim(zone float64) claim {
 		grow := func(c stats.Count) stats.Count {
 			return stats.Count{X: c.X * blocks / e.blocks.N, N: c.N * blocks / e.blocks.N}
 		}
-		if e.none() && min(grow(first).N, grow(second).N) < minRateRequests(zone) {
+		if e.none() && min(grow(first).N, grow(second).N) < minRateRequests(zone, level) {
 			return math.Inf(-1), math.Inf(1)
 		}
 		more := e.blocks

@@ -50,13 +50,14 @@ type Verdict struct {
 	Format      int          `json:"format"`
 	Verdict     Outcome      `json:"verdict"`
 	ExitCode    int          `json:"exit_code"`
-	Reasons     []string     `json:"reasons"`        // why it is not a pass, or what limits it; whole sentences
-	AA          bool         `json:"aa"`             // the two deciding arms are the same build with the same configuration
-	Complete    bool         `json:"complete"`       // the session went to its end and no planned run is missing; runs may have been set aside
-	Blocks      int          `json:"blocks"`         // blocks with a complete run of both deciding arms
-	Planned     int          `json:"planned_blocks"` // blocks the plan asked for
-	SetAside    []SetAside   `json:"set_aside"`      // runs that Gate 1 took away
-	Comparisons []Comparison `json:"comparisons"`    // baseline by baseline, metric by metric, routes in the session's order
+	Reasons     []string     `json:"reasons"`              // why it is not a pass, or what limits it; whole sentences
+	AA          bool         `json:"aa"`                   // the two deciding arms are the same build with the same configuration
+	Complete    bool         `json:"complete"`             // the session went to its end and no planned run is missing; runs may have been set aside
+	Blocks      int          `json:"blocks"`               // blocks with a complete run of both deciding arms
+	Planned     int          `json:"planned_blocks"`       // blocks the plan asked for; with a maximum, those that were begun, and the plan's minimum at least
+	MaxBlocks   int          `json:"max_blocks,omitempty"` // as many were allowed, and the session was judged after each; 0: its length is fixed
+	SetAside    []SetAside   `json:"set_aside"`            // runs that Gate 1 took away
+	Comparisons []Comparison `json:"comparisons"`          // baseline by baseline, metric by metric, routes in the session's order
 }
 
 // SetAside is a run (or a route of it) that does not count, with the reason.
@@ -75,7 +76,7 @@ type Comparison struct {
 	Values   *[2]float64   `json:"values"`   // in Unit; null where nothing was measured
 	Unit     string        `json:"unit"`     // "s" for latencies, "fraction" for rates
 	Effect   *float64      `json:"effect"`   // 0.05 = +5 %; for rates the difference
-	Low      *float64      `json:"low"`      // limits of the effect, one-sided 97.85 % each (rates: 97.5 %); null without 3 blocks
+	Low      *float64      `json:"low"`      // limits of the effect, one-sided 97.85 % each (rates: 97.5 %; with looks: those of the look); null without 3 blocks
 	High     *float64      `json:"high"`     //
 	Zone     float64       `json:"zone"`     // the one in force, after the floor
 	Blocks   int           `json:"blocks"`   // blocks behind the effect
@@ -88,8 +89,11 @@ type Comparison struct {
 	Percentile  int          `json:"percentile,omitempty"`
 	Percentiles []Percentile `json:"percentiles,omitempty"`
 	// MoreBlocks is about how many further blocks would decide an
-	// inconclusive row; 0: not known, or too close to the edge.
+	// inconclusive row; 0: not known, too close to the edge, or beyond the maximum.
 	MoreBlocks int `json:"more_blocks,omitempty"`
+	// Looks are all looks so far at a session with a maximum of blocks. The
+	// row's own fields are those of the look that decided it, else of the newest.
+	Looks []Look `json:"looks,omitempty"`
 }
 
 // Percentile is one point of a distribution's comparison.

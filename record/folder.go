@@ -196,6 +196,9 @@ func (m *Meta) check() error {
 		}
 		routes[r.Name] = true
 	}
+	if c := m.Schedule; c.MaxBlocks != 0 && (c.Blocks < 1 || c.MaxBlocks < c.Blocks) {
+		return fmt.Errorf("schedule.max_blocks: %d with blocks %d: needs 1 ≤ blocks ≤ max_blocks, or 0 for a fixed length", c.MaxBlocks, c.Blocks)
+	}
 	ids := map[string]bool{}
 	for i, o := range m.Order {
 		if !arms[o.Arm] || o.Block < 1 {

@@ -339,6 +339,8 @@ func TestSessionFileIsChecked(t *testing.T) {
 		{`"block": 1`, `"block": 0`, `order[0]: arm "baseline", block 0`},
 		{`"latency_p50"`, `"latency_p51"`, "rules.metrics.latency_p50: needs a zone"},
 		{`"zone": 0.05`, `"zone": 0`, "rules.metrics.latency_p50: needs a zone"},
+		{`"blocks": 0`, `"blocks": 6, "max_blocks": 5`, "schedule.max_blocks: 5 with blocks 6: needs 1 ≤ blocks ≤ max_blocks"},
+		{`"blocks": 0`, `"blocks": 0, "max_blocks": 5`, "schedule.max_blocks: 5 with blocks 0"},
 		{`{`, `[`, "session.json"},
 	}
 	for _, tc := range cases {

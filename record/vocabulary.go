@@ -73,7 +73,7 @@ type Meta struct {
 	Routes   []Route   `json:"routes"` // in the order of the target file
 	Schedule Schedule  `json:"schedule"`
 	Load     Load      `json:"load"`
-	Order    []RunRef  `json:"order"` // every run that was planned, in order
+	Order    []RunRef  `json:"order"` // every run that was planned, in order; with a maximum of blocks, grows as blocks are begun
 	Rules    Rules     `json:"rules"`
 	Services []Service `json:"services,omitempty"` // what the arms needed to run
 	// CalibrationS is how long a fixed piece of work took on this machine just

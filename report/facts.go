@@ -15,9 +15,16 @@ import (
 // scheduleLine and hostLine say in a line how and where it was measured.
 func scheduleLine(s *record.Session, v *gates.Verdict) string {
 	c := s.Schedule
-	parts := []string{fmt.Sprintf("%s, %s of %s of load", c.Mode, count(v.Planned, "block"), seconds(c.BlockS))}
+	blocks := count(v.Planned, "block")
+	if v.MaxBlocks > 0 {
+		blocks = fmt.Sprintf("%d of at most %s", v.Planned, count(v.MaxBlocks, "block"))
+	}
+	parts := []string{fmt.Sprintf("%s, %s of %s of load", c.Mode, blocks, seconds(c.BlockS))}
 	if v.Blocks != v.Planned {
 		parts[0] += fmt.Sprintf(" (%d judged)", v.Blocks)
+	}
+	if v.MaxBlocks > v.Planned && v.Complete && v.Decided() {
+		parts = append(parts, "stopped because every judged row is decided")
 	}
 	if c.Mode == record.Sliced {
 		parts = append(parts, "slices of "+seconds(c.SliceS))

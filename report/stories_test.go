@@ -110,6 +110,22 @@ func stories() map[string]*story {
 	st.s.Warnings = []string{"the host's speed changed by 6 % in block 2", "no cgroup v2: throttling was not checked"}
 	all["set aside"] = st
 
+	st = newStory(gates.Pass).quiet(demo[:3]...)
+	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 20, 20, 9, 9
+	for i := range st.v.Comparisons {
+		c := &st.v.Comparisons[i]
+		c.Looks = make([]gates.Look, 4)
+		if c.Route == demo[1] {
+			c.Blocks = 9
+		}
+	}
+	all["stopped early"] = st
+
+	st = newStory(gates.Inconclusive).quiet(demo[:3]...)
+	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 8, 8, 8, 8
+	st.change(record.LatencyP50, demo[0], 180e-6, 0.031, -0.012, 0.073, gates.RowInconclusive)
+	all["undecided at the maximum"] = st
+
 	st = newStory(gates.Pass).quiet(demo...)
 	st.v.AA = true
 	st.v.Reasons = []string{"A/A: both arms are the same build with the same configuration."}

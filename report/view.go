@@ -103,13 +103,17 @@ func newTable(s *record.Session, v *gates.Verdict, m record.Metric, rows []gates
 func notes(s *record.Session, v *gates.Verdict, c gates.Comparison) []string {
 	out := slices.Clone(c.Reasons)
 	if c.Verdict == gates.RowInconclusive {
-		out = append(out, openEnd(c))
+		out = append(out, openEnd(v, c))
 	}
 	if rule, ok := s.Rules.Metrics[c.Metric]; ok && c.Zone > rule.Zone*(1+1e-9) {
 		out = append(out, fmt.Sprintf("zone %s here: differences below %s are not judged", zoneOf(c), seconds(s.Rules.FloorS)))
 	}
 	if c.Blocks > 0 && c.Blocks < v.Blocks && len(c.Reasons) == 0 {
-		out = append(out, fmt.Sprintf("from %d of %s", c.Blocks, count(v.Blocks, "block")))
+		from := "from"
+		if v.MaxBlocks > 0 && c.Verdict != gates.RowInconclusive {
+			from = "decided after"
+		}
+		out = append(out, fmt.Sprintf("%s %d of %s", from, c.Blocks, count(v.Blocks, "block")))
 	}
 	return out
 }

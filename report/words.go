@@ -222,7 +222,7 @@ func WorstLine(s *record.Session, c gates.Comparison) string {
 
 // openEnd says how far the truth of an inconclusive row may be and what would
 // decide it.
-func openEnd(c gates.Comparison) string {
+func openEnd(v *gates.Verdict, c gates.Comparison) string {
 	more := c.High != nil && *c.High > c.Zone
 	less := c.Low != nil && *c.Low < -c.Zone
 	text := "undecided"
@@ -239,6 +239,8 @@ func openEnd(c gates.Comparison) string {
 		return text + "; about " + count(c.MoreBlocks, "more block") + " would decide"
 	case c.NotSlower:
 		return text + "; the upper limit is inside the zone, which counts as a pass"
+	case v.MaxBlocks > 0:
+		return text + fmt.Sprintf("; not to be decided within %s, as far as can be told", count(v.MaxBlocks, "block"))
 	}
 	return text + "; how many more blocks would decide is not known"
 }
