@@ -174,6 +174,7 @@ func measure(ctx context.Context, job session.Job, prepare func(context.Context,
 		Progress: talk.event,
 		Interim: func(s *record.Session) (standing session.Standing) {
 			v := gates.Judge(s)
+			standing.Decided = v.Decided()
 			if worst, ok := v.Worst(); ok {
 				standing.Worst = report.WorstLine(s, worst)
 			}
