@@ -16,7 +16,7 @@ import (
 // Build runs command with `sh -c` in src.Dir and returns the folder it filled,
 // which the command knows as $OUT. name is the arm's, for messages. The
 // environment is the user's, without variables that point git elsewhere, then
-// env, then OUT. Both output streams go to the file logPath as they come.
+// that of [Open], then env, then OUT. Both output streams go to the file logPath as they come.
 //
 // It fails if the command does, or leaves $OUT empty; when ctx ends, the
 // command and all it started are stopped. No command means no build: out is "".
@@ -65,6 +65,7 @@ func (w *Workspace) build(ctx context.Context, src Source, command string, env m
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir = src.Dir
 	cmd.Env = append(environ(), "PWD="+src.Dir)
+	cmd.Env = append(cmd.Env, w.env...)
 	for key, value := range env {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}

@@ -14,9 +14,10 @@ import (
 
 // repository is where the plan's folder stands in git.
 type repository struct {
-	top    string // top level of the user's working tree
-	prefix string // the plan's folder below top, with slashes; "" is top itself
-	common string // the git folder that all worktrees share
+	top    string   // top level of the user's working tree
+	prefix string   // the plan's folder below top, with slashes; "" is top itself
+	common string   // the git folder that all worktrees share
+	env    []string // what git gets in its environment
 }
 
 // locate finds the repository around dir. Its errors are for the user.
@@ -55,13 +56,13 @@ func locate(ctx context.Context, dir string) (r repository, err error) {
 
 // git asks in the user's working tree.
 func (r repository) git(ctx context.Context, env []string, args ...string) (string, error) {
-	return git(ctx, r.top, env, args...)
+	return git(ctx, r.top, slices.Concat(r.env, env), args...)
 }
 
 // worktree asks about worktrees without standing in one, so that it works
 // after the user has removed theirs.
 func (r repository) worktree(ctx context.Context, args ...string) (string, error) {
-	return git(ctx, r.common, nil, append([]string{"--git-dir=" + r.common, "worktree"}, args...)...)
+	return git(ctx, r.common, r.env, append([]string{"--git-dir=" + r.common, "worktree"}, args...)...)
 }
 
 // quiet are settings that keep git from running hooks and daemons and from

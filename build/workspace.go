@@ -15,7 +15,8 @@ import (
 // temporary folder. Its methods may be called from several goroutines, but
 // Close only when no Build is running.
 type Workspace struct {
-	root    string // real path of the private folder
+	root    string   // real path of the private folder
+	env     []string // what everything that is started gets in its environment
 	repo    repository
 	repoErr error // why there is no repo; told when a checkout is asked for
 
@@ -32,13 +33,14 @@ const (
 
 // Open makes a workspace for the plan in the folder dir, and removes what
 // sessions that were killed left in the repository. A dir outside of any
-// repository is no error before [Workspace.Checkout].
-func Open(ctx context.Context, dir string) (*Workspace, error) {
+// repository is no error before [Workspace.Checkout]. env (NAME=VALUE) is added
+// to the environment of every build, and of git.
+func Open(ctx context.Context, dir string, env ...string) (*Workspace, error) {
 	root, err := os.MkdirTemp("", folderPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("making a workspace: %w", err)
 	}
-	w := &Workspace{root: root}
+	w := &Workspace{root: root, env: env}
 	if err := w.open(ctx, dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("making a workspace: %w", err), os.RemoveAll(root))
 	}
@@ -59,7 +61,9 @@ func (w *Workspace) open(ctx context.Context, dir string) (err error) {
 		return fmt.Errorf("cannot lock %s\nhint: set TMPDIR to a local folder whose file system has flock", lock.Name())
 	}
 	if w.repo, w.repoErr = locate(ctx, dir); w.repoErr == nil {
-		w.repo.sweep(ctx)
+		w.repo.env = w.env
+		// A courtesy: what cannot be removed does not stop this session.
+		_ = errors.Join(w.repo.sweep(ctx), sweepFolders())
 	}
 	if err := ctx.Err(); err != nil {
 		lock.Close()

@@ -50,14 +50,25 @@ func (r repository) removeTrees(ctx context.Context, trees []string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes the worktrees of sessions that were killed. It is a courtesy:
-// what it cannot remove does not stop the session that asked.
-func (r repository) sweep(ctx context.Context) {
+// Sweep removes what sessions that were killed have left: their worktrees in
+// the repository around dir, if it is in one, and their private folders, but
+// for those that hold a worktree of another repository.
+func Sweep(ctx context.Context, dir string) error {
+	var err error
+	if r, e := locate(ctx, dir); e == nil {
+		err = r.sweep(ctx)
+	}
+	return errors.Join(err, sweepFolders())
+}
+
+// sweep removes the worktrees of sessions that were killed.
+func (r repository) sweep(ctx context.Context) error {
 	defer r.serialise(ctx)()
 	paths, err := r.list(ctx)
 	if err != nil {
-		return
+		return err
 	}
+	var errs []error
 	byRoot := map[string][]string{}
 	for _, path := range paths {
 		root := filepath.Dir(path)
@@ -68,15 +79,35 @@ func (r repository) sweep(ctx context.Context) {
 	for root, trees := range byRoot {
 		lock, err := os.OpenFile(filepath.Join(root, lockName), os.O_RDWR, 0)
 		if err != nil {
-			_ = r.removeTrees(ctx, slices.DeleteFunc(trees, func(tree string) bool { return !r.lost(tree) }))
+			errs = append(errs, r.removeTrees(ctx, slices.DeleteFunc(trees, func(tree string) bool { return !r.lost(tree) })))
 			continue
 		}
 		if tryLock(lock) {
-			_ = r.removeTrees(ctx, trees)
-			_ = removeAll(root)
+			errs = append(errs, r.removeTrees(ctx, trees), removeAll(root))
 		}
 		lock.Close()
 	}
+	return errors.Join(errs...)
+}
+
+// sweepFolders removes the private folders of sessions that were killed
+// before their first worktree, or after their last.
+func sweepFolders() error {
+	var errs []error
+	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*", lockName))
+	for _, path := range locks {
+		root := filepath.Dir(path)
+		trees, _ := filepath.Glob(filepath.Join(root, filepath.Base(root)+"-*"))
+		lock, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue // another user's
+		}
+		if len(trees) == 0 && tryLock(lock) {
+			errs = append(errs, removeAll(root))
+		}
+		lock.Close()
+	}
+	return errors.Join(errs...)
 }
 
 // lost says that a worktree's folder has been gone for good, as after a

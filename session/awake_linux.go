@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -45,21 +46,22 @@ func KeepAwake(cpu int) error {
 	}
 }
 
-// keepAwake starts the program once per CPU and waits until all of them spin.
-// The returned function ends them.
-func keepAwake(program []string, cpus []int) (sleep func(), err error) {
+// keepAwake starts the program's command "awake" once per CPU and waits until
+// all of them spin. The returned function ends them. lost is called if one
+// ends before: what is measured from then on would not be comparable.
+func keepAwake(program string, cpus []int, lost func(error)) (sleep func(), err error) {
 	var started []*exec.Cmd
+	var waits sync.WaitGroup
+	var asleep atomic.Bool
 	sleep = func() {
+		asleep.Store(true)
 		for _, cmd := range started {
 			_ = cmd.Process.Kill()
 		}
-		for _, cmd := range started {
-			_ = cmd.Wait()
-		}
+		waits.Wait()
 	}
 	for _, cpu := range cpus {
-		args := append(slices.Clone(program[1:]), strconv.Itoa(cpu))
-		cmd := exec.Command(program[0], args...)
+		cmd := exec.Command(program, "awake", strconv.Itoa(cpu))
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
@@ -71,6 +73,12 @@ func keepAwake(program []string, cpus []int) (sleep func(), err error) {
 			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "awake\n" {
 				err = errors.New("the process that was to do it ended")
 			}
+			waits.Go(func() {
+				err := cmd.Wait()
+				if !asleep.Load() {
+					lost(fmt.Errorf("the process that kept CPU %d awake has ended (%v): what was measured without it could not be compared", cpu, err))
+				}
+			})
 		}
 		if err != nil {
 			sleep()

@@ -10,4 +10,4 @@ const canKeepAwake = false
 // KeepAwake needs the scheduling classes of Linux.
 func KeepAwake(int) error { return errors.New("keeping a CPU awake works on Linux only") }
 
-func keepAwake([]string, []int) (sleep func(), err error) { return func() {}, nil }
+func keepAwake(string, []int, func(error)) (sleep func(), err error) { return func() {}, nil }

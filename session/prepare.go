@@ -28,7 +28,8 @@ type Job struct {
 	Dir     string   // new session folder
 	Tool    string   // plumbline's version, for the record
 	Command []string // how it was called, for the record
-	Awake   []string // program that runs KeepAwake for the CPU it is given as last argument; nil: CPUs may sleep
+	Self    string   // plumbline's own program: it has the commands "awake" and "guard", which run KeepAwake and Guard
+	Scratch string   // a folder of the caller's that goes if plumbline is killed; empty: none
 	Talk    func(format string, args ...any)
 }
 
@@ -40,13 +41,18 @@ type Prepared struct {
 	temp      *tempDir
 	probes    []targets.Target
 	workspace *build.Workspace // nil: nothing came from git
-	awake     []string         // Job.Awake
+	self      string           // Job.Self
+	guard     *guard
 	talk      func(format string, args ...any)
 }
 
-// Close removes what Prepare put outside the session folder, and gives that free.
+// Close ends what the session may have left running, removes what Prepare put
+// outside the session folder, and gives that free.
 func (p *Prepared) Close() error {
 	var err error
+	if p.guard != nil {
+		p.guard.endAll()
+	}
 	if p.folder != nil {
 		err = p.folder.Close()
 	}
@@ -55,6 +61,9 @@ func (p *Prepared) Close() error {
 	}
 	if p.temp != nil {
 		err = errors.Join(err, p.temp.remove())
+	}
+	if p.guard != nil {
+		p.guard.close()
 	}
 	return err
 }
@@ -83,8 +92,10 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 		return p.session, err
 	}
 	defer unpin()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	if p.session.Load.Awake {
-		sleep, err := keepAwake(p.awake, cpus)
+		sleep, err := keepAwake(p.self, cpus, cancel)
 		if err != nil {
 			return p.session, err
 		}
@@ -108,7 +119,7 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	p := &Prepared{probes: l.probes, awake: j.Awake, talk: j.Talk}
+	p := &Prepared{probes: l.probes, self: j.Self, talk: j.Talk}
 	defer func() {
 		if err == nil {
 			return
@@ -118,6 +129,9 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 		}
 		err = errors.Join(err, p.Close())
 	}()
+	if p.guard, err = startGuard(j); err != nil {
+		return nil, err
+	}
 	meta := l.meta
 	// Every revision is found before the first is built, and before the session
 	// folder is there, which may lie in the repository itself.
@@ -228,7 +242,7 @@ func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]s
 		return nil
 	}
 	if p.workspace == nil {
-		w, err := build.Open(ctx, j.Plan.Dir)
+		w, err := build.Open(ctx, j.Plan.Dir, p.guard.mark(0))
 		if err != nil {
 			return err
 		}
@@ -254,7 +268,7 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 	if p.temp, err = newTempDir(); err != nil {
 		return nil, err
 	}
-	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: l.meta.Load, targets: l.targets}
+	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: l.meta.Load, targets: l.targets, guard: p.guard}
 	if l.meta.Load.TLS {
 		if p.stage.certificate, err = newCertificate(p.temp.path, hostsOf(l.targets)...); err != nil {
 			return nil, err
@@ -278,7 +292,10 @@ func (p *Prepared) buildArm(ctx context.Context, j Job, l *launch) error {
 		j.Talk("building %s: %s", a.Name, describe(*a))
 		log := filepath.Join(p.folder.Dir(), buildsDir, a.Name+".log")
 		var err error
-		if l.build, err = p.workspace.Build(ctx, a.Name, l.checkout, l.router.Build, nil, log); err != nil {
+		l.build, err = p.workspace.Build(ctx, a.Name, l.checkout, l.router.Build, nil, log)
+		// What it leaves in the background would disturb the measurement.
+		p.guard.endBuild()
+		if err != nil {
 			return fmt.Errorf("building %s: %w", a.Label, err)
 		}
 	}

@@ -18,13 +18,13 @@ import (
 // block is measured back to back in itself, so time may lie between blocks;
 // in a sequential session the arms themselves would be torn apart.
 //
-// Of the job only Dir, Awake and Talk count; the rest is in the record.
+// Of the job only Dir, Self and Talk count; the rest is in the record.
 func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	folder, s, err := record.Reopen(j.Dir)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	p := &Prepared{folder: folder, session: s, awake: j.Awake, talk: j.Talk}
+	p := &Prepared{folder: folder, session: s, self: j.Self, talk: j.Talk}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -64,6 +64,9 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	// or the first command line were.
 	l.meta.Load = s.Load
 	p.probes = l.probes
+	if p.guard, err = startGuard(j); err != nil {
+		return nil, err
+	}
 	var warnings []string // the record has them
 	for i := range l.arms {
 		if err := p.checkout(ctx, j, &l.arms[i], &warnings); err != nil {

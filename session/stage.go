@@ -39,13 +39,29 @@ type machine struct {
 	launches []launch
 	load     record.Load
 	targets  []targets.Target
+	guard    *guard
 
 	certificate certificate // of arms that speak TLS
+}
+
+// guarded is a router that the guard knows of while it runs.
+type guarded struct {
+	*router.Process
+	guard *guard
+}
+
+func (g guarded) Stop() {
+	g.Process.Stop()
+	g.guard.over(g.PID())
 }
 
 func (m *machine) start(arm int, ref record.RunRef, log string) (process, client, error) {
 	l := m.launches[arm]
 	number, _, _ := strings.Cut(ref.ID, "-")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the run %s has no number", ref.ID)
+	}
 	dir := filepath.Join(m.temp, number)
 	// Open to all: a server started by root may drop its rights and still wants its folder.
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -70,18 +86,19 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 		return nil, nil, err
 	}
 	p, err := router.Start(router.Config{
-		Args: args, Env: env, Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address,
+		Args: args, Env: env, Mark: m.guard.mark(n), Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address,
 		Ready: router.Ready{Path: l.router.Ready.HTTP, TLS: m.load.TLS, Within: l.router.Ready.Within},
 		Stop:  signalNumber(l.router.Stop),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	m.guard.begun(p.PID())
 	c := load.New(load.Config{
 		Dial: address.Dial, Protocol: m.load.Protocol, TLS: m.load.TLS, Rate: m.load.Rate, Workers: m.load.Workers,
 		Targets: m.targets, Timeout: tooLong + 100*time.Millisecond,
 	})
-	return p, c, nil
+	return guarded{p, m.guard}, c, nil
 }
 
 // values are the placeholders that do not change from run to run.

@@ -22,14 +22,19 @@ const (
 	tempLock   = "lock"
 )
 
-// newTempDir makes the folder, and removes those of sessions that were killed.
-// Where TMPDIR is too deep for a unix socket's path, the system's is used.
-func newTempDir() (*tempDir, error) {
+// tempBase is where such folders are. Where TMPDIR is too deep for a unix
+// socket's path, the system's is used.
+func tempBase() string {
 	const longest = 60 // leaves room for /NNN.sock and the random part in 104 bytes
-	base := os.TempDir()
-	if len(base) > longest {
-		base = "/tmp"
+	if base := os.TempDir(); len(base) <= longest {
+		return base
 	}
+	return "/tmp"
+}
+
+// newTempDir makes the folder, and removes those of sessions that were killed.
+func newTempDir() (*tempDir, error) {
+	base := tempBase()
 	removeLeftovers(base)
 	dir, err := os.MkdirTemp(base, tempPrefix)
 	if err != nil {

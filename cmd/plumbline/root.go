@@ -36,7 +36,7 @@ judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see `%s --help`", err, c.CommandPath()))
 	})
-	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newGate(), newReport(), newPlan(), newMock(), newAwake())
+	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newGate(), newReport(), newPlan(), newMock(), newAwake(), newGuard())
 	return root
 }
 

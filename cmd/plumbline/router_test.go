@@ -6,8 +6,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"os/signal"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // routerMain is the server that the stories weigh. What it does wrong is said
@@ -36,6 +39,8 @@ func routerMain() {
 	die := f.Bool("die", false, "end before listening")
 	deaf := f.Bool("deaf", false, "never listen")
 	last := f.Int64("last", 0, "end at this request; 0: never")
+	stubborn := f.Bool("stubborn", false, "do not end at TERM")
+	scatter := f.Bool("scatter", false, "start a process that leaves the session and one that hides its environment")
 	_ = f.Parse(args) // it ends the process
 
 	body := strings.Repeat("x", *size)
@@ -48,6 +53,17 @@ func routerMain() {
 	case *deaf:
 		fmt.Fprintln(os.Stderr, "waiting for a database")
 		select {}
+	}
+	if *stubborn {
+		term := make(chan os.Signal, 1)
+		signal.Notify(term, syscall.SIGTERM)
+		go func() {
+			<-term
+			fmt.Fprintln(os.Stderr, "not now")
+		}()
+	}
+	if *scatter {
+		scatterChildren()
 	}
 	network := "tcp"
 	if strings.Contains(*listen, "/") {
@@ -66,6 +82,9 @@ func routerMain() {
 			fmt.Fprintln(os.Stderr, "out of memory, of all things")
 			os.Exit(9)
 		}
+		if n == 1 || n == 20 { // there is no other than the preflight's, and there is load
+			fmt.Fprintln(os.Stderr, "request", n)
+		}
 		if n%2 == 0 && *fail {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -75,4 +94,20 @@ func routerMain() {
 	}))
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
+}
+
+// scatterChildren starts what is hard to find again. Both keep TMPDIR, by
+// which nothing-left knows the processes of a story.
+func scatterChildren() {
+	away := exec.Command("sleep", "1000")
+	away.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	hidden := exec.Command("sleep", "1001")
+	hidden.Env = []string{"TMPDIR=" + os.Getenv("TMPDIR")}
+	for _, c := range []*exec.Cmd{away, hidden} {
+		if err := c.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	fmt.Fprintln(os.Stderr, "scattered")
 }

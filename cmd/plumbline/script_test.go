@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +84,8 @@ func storyCommands() map[string]func(ts *testscript.TestScript, neg bool, args [
 		"await":        await,
 		"signal":       sendSignal,
 		"ended":        ended,
+		"kill-process": killProcess,
+		"as-nobody":    asNobody,
 		"take-port":    takePort,
 		"nothing-left": nothingLeft,
 		"verdict":      verdictIs,
@@ -179,12 +182,53 @@ func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], port)
 }
 
-// nothing-left [processes|temp|worktrees...]: no process of this story runs,
-// its folder for temporary files is empty, git knows only the user's own
-// worktree. Without arguments all three.
+// kill-process REGEXP: every process of this story whose command line matches.
+func killProcess(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := regexp.Compile(args[0])
+	ts.Check(err)
+	found := false
+	for _, p := range processesOf(ts.Getenv("TMPDIR")) {
+		number, cmdline, _ := strings.Cut(p, " ")
+		if pid, err := strconv.Atoi(number); err == nil && want.MatchString(cmdline) {
+			ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+			found = true
+		}
+	}
+	if !found {
+		ts.Fatalf("no process matches %s; there are: %s", args[0], strings.Join(processesOf(ts.Getenv("TMPDIR")), ", "))
+	}
+}
+
+// as-nobody: gives the story's files to an ordinary user, and puts the
+// programs where that user can reach them.
+func asNobody(ts *testscript.TestScript, _ bool, _ []string) {
+	const nobody = 65534
+	bin := ts.MkAbs("bin")
+	ts.Check(os.Mkdir(bin, 0o755))
+	for _, name := range []string{"plumbline", "router"} {
+		path, err := exec.LookPath(name)
+		ts.Check(err)
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		ts.Check(os.WriteFile(filepath.Join(bin, name), data, 0o755))
+	}
+	ts.Setenv("PATH", bin+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+	for _, dir := range []string{ts.Getenv("WORK"), ts.Getenv("TMPDIR")} {
+		ts.Check(filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, nobody, nobody))
+		}))
+	}
+	ts.Check(os.Chmod(filepath.Dir(ts.Getenv("WORK")), 0o755))
+}
+
+// nothing-left [processes|temp|worktrees|cgroups...]: no process of this story
+// runs, its folder for temporary files is empty, git knows only the user's own
+// worktree, and there is no cgroup of what was sent a signal. Without
+// arguments all of them. Immediately: `wait` returns when nobody holds the
+// story's stderr any more, and a guard does as long as it works.
 func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) == 0 {
-		args = []string{"processes", "temp", "worktrees"}
+		args = []string{"processes", "temp", "worktrees", "cgroups"}
 	}
 	for _, what := range args {
 		var left []string
@@ -209,6 +253,10 @@ func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 			known, err := filepath.Glob(ts.MkAbs(".git/worktrees/*"))
 			ts.Check(err)
 			left = known
+		case "cgroups":
+			for _, c := range *ts.Value(signalled{}).(*[]*exec.Cmd) {
+				left = append(left, cgroupsOf(c.Process.Pid)...)
+			}
 		default:
 			ts.Fatalf("what is %q?", what)
 		}
@@ -216,6 +264,22 @@ func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("left behind: %s: %s", what, strings.Join(left, ", "))
 		}
 	}
+}
+
+// cgroupsOf lists the cgroups that a plumbline has made.
+func cgroupsOf(pid int) (found []string) {
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			_ = filepath.WalkDir(f[1], func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("plumbline-%d-", pid)) {
+					found = append(found, path)
+				}
+				return nil
+			})
+		}
+	}
+	return found
 }
 
 // processesOf lists the processes that were started with a TMPDIR.

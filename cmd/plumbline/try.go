@@ -54,7 +54,7 @@ work, and shows the report that "plumbline against" would have made. Ends with
 					return err
 				}
 			}
-			v, err := f.weigh(c, session.Job{Plan: p})
+			v, err := f.weigh(c, session.Job{Plan: p, Scratch: dir})
 			var exit *exitError
 			if v == nil || err != nil && !(errors.As(err, &exit) && exit.err == nil) {
 				return err

@@ -87,7 +87,7 @@ func readPlan(path string) (*plan.Plan, error) {
 }
 
 // weigh runs a session from a plan to its verdict and prints the report. Of the
-// job it wants Plan, Refs and Arms. The error carries the exit code.
+// job it wants Plan, Refs, Arms and Scratch. The error carries the exit code.
 func (f *weighFlags) weigh(c *cobra.Command, job session.Job) (*gates.Verdict, error) {
 	for _, name := range []string{"workers", "duration", "blocks"} {
 		if flag := c.Flags().Lookup(name); flag != nil && flag.Changed && strings.Trim(flag.Value.String(), "0s") == "" {
@@ -136,7 +136,7 @@ func (f *weighFlags) conduct(c *cobra.Command, job session.Job, prepare func(con
 	}
 	talk := newProgress(c.ErrOrStderr())
 	defer talk.close()
-	job.Awake = []string{exe, "awake"}
+	job.Self = exe
 	job.Tool, job.Command, job.Talk = "plumbline "+version(), os.Args[1:], talk.printf
 	v, s, err := measure(c.Context(), job, prepare, talk)
 	talk.close()

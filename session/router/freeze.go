@@ -1,6 +1,13 @@
 package router
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
+
+// patience is how long killed processes have to disappear: long on a machine
+// that is very busy.
+const patience = 10 * time.Second
 
 // freezer stops and continues a process with all its descendants.
 type freezer interface {
@@ -13,8 +20,12 @@ type freezer interface {
 }
 
 // signals freezes a process group by SIGSTOP. A descendant that left the
-// group is out of its reach.
-type signals struct{ group int }
+// group is out of its reach, but ends with the others if there is a mark to
+// know it by.
+type signals struct {
+	group int
+	mark  string
+}
 
 func (s signals) name() string { return "SIGSTOP" }
 func (s signals) freeze() error {
@@ -28,4 +39,17 @@ func (s signals) close()      {}
 func (s signals) pids() []int { return groupMembers(s.group) }
 func (s signals) kill() {
 	_ = syscall.Kill(-s.group, syscall.SIGKILL) // fails if nothing is left
+	if s.mark != "" {
+		EndMarked(s.mark, 0)
+	}
+}
+
+// EndGroup kills a process group and returns when nothing of it runs any more.
+func EndGroup(group int) {
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
+		// Where nobody waits for the dead they stay in their group.
+		if syscall.Kill(-group, syscall.SIGKILL) != nil || len(groupMembers(group)) == 0 {
+			return
+		}
+	}
 }

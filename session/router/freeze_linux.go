@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // startFrozen starts cmd so that it can be frozen: in a cgroup (v2) of its own
@@ -19,7 +21,7 @@ import (
 // frozen cannot even be killed, so a killed plumbline would leave it behind.
 //
 // The process is born in its cgroup: moved later, it could have forked before.
-func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error) {
+func startFrozen(newCmd func() *exec.Cmd, cpus []int, mark string) (*exec.Cmd, freezer, error) {
 	if c, err := newCgroup(); err == nil {
 		cmd := newCmd()
 		cmd.SysProcAttr = processAttributes()
@@ -35,7 +37,7 @@ func startFrozen(newCmd func() *exec.Cmd, cpus []int) (*exec.Cmd, freezer, error
 	if err := Spawn(cmd, cpus); err != nil {
 		return nil, nil, err
 	}
-	return cmd, signals{group: cmd.Process.Pid}, nil
+	return cmd, signals{group: cmd.Process.Pid, mark: mark}, nil
 }
 
 // cgroup is a folder of the unified hierarchy that holds one router.
@@ -49,22 +51,36 @@ const cgroupPrefix = "plumbline-"
 // cgroups numbers those of this process.
 var cgroups atomic.Int64
 
-func newCgroup() (*cgroup, error) {
+func newCgroup() (c *cgroup, err error) {
 	parent, err := ownCgroup()
 	if err != nil {
 		return nil, err
 	}
-	removeStale(parent)
-	dir := filepath.Join(parent, fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), cgroups.Add(1)))
+	sweepCgroups(parent)
+	// Another session that sweeps in the very moment before the lock is taken
+	// removes the folder; it does not do so twice.
+	for range 2 {
+		dir := filepath.Join(parent, fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), cgroups.Add(1)))
+		if c, err = makeCgroup(dir); err == nil {
+			break
+		}
+	}
+	return c, err
+}
+
+// makeCgroup makes the folder and locks it, so that nobody takes it for a dead session's.
+func makeCgroup(dir string) (*cgroup, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	c := &cgroup{}
-	if c.folder, err = os.Open(dir); err == nil {
-		if _, err = os.Stat(filepath.Join(dir, "cgroup.freeze")); err == nil {
-			return c, nil
+	folder, err := os.Open(dir)
+	if err == nil {
+		if err = unix.Flock(int(folder.Fd()), unix.LOCK_EX); err == nil {
+			if _, err = os.Stat(filepath.Join(dir, "cgroup.freeze")); err == nil {
+				return &cgroup{folder: folder}, nil
+			}
 		}
-		c.folder.Close()
+		folder.Close()
 	}
 	_ = os.Remove(dir)
 	return nil, err
@@ -94,16 +110,41 @@ func ownCgroup() (string, error) {
 	return "", errors.New("no cgroup v2")
 }
 
-// removeStale takes away the empty cgroups of sessions that were killed.
-func removeStale(parent string) {
-	old, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
-	for _, dir := range old {
-		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
-		pid, err := strconv.Atoi(owner)
-		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			_ = os.Remove(dir) // refused while something is in it
-		}
+// SweepCgroups ends what sessions that were killed have left running in their
+// cgroups, frozen or not, and removes these. What it may not do is somebody else's.
+func SweepCgroups() {
+	if parent, err := ownCgroup(); err == nil {
+		sweepCgroups(parent)
 	}
+}
+
+func sweepCgroups(parent string) {
+	all, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
+	for _, dir := range all {
+		folder, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		if orphaned(folder) {
+			c := &cgroup{folder: folder}
+			c.empty()
+			c.close()
+		}
+		folder.Close()
+	}
+}
+
+// orphaned tells whether the plumbline that made a cgroup is dead, and its
+// cgroup ours to sweep. Both must hold: no process has the number in its name,
+// and nobody has the lock, which a session in another PID namespace has.
+func orphaned(folder *os.File) bool {
+	owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(folder.Name()), cgroupPrefix), "-")
+	pid, err := strconv.Atoi(owner)
+	if err != nil || unix.Access(folder.Name(), unix.W_OK) != nil {
+		return false
+	}
+	state, _ := readStat(fmt.Sprintf("/proc/%d/stat", pid))
+	return (state == "" || state == "Z") && unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
 func (c *cgroup) name() string { return "cgroup v2" }
@@ -143,8 +184,14 @@ func (c *cgroup) pids() []int {
 
 func (c *cgroup) kill() {
 	c.signals.kill()
+	c.empty()
+}
+
+// empty kills all that is in the cgroup.
+func (c *cgroup) empty() {
+	_ = os.WriteFile(filepath.Join(c.folder.Name(), "cgroup.kill"), []byte("1"), 0) // from Linux 5.14
 	// A process may fork while it is being killed, so look again until none is left.
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		pids := c.pids()
 		if len(pids) == 0 {
 			return

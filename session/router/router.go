@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +41,7 @@ func (a Address) String() string {
 type Config struct {
 	Args    []string // program and arguments, without placeholders
 	Env     []string // the whole environment
+	Mark    string   // NAME=VALUE to add to it, by which EndMarked knows what the process started; may be empty
 	Dir     string   // working folder
 	Log     string   // file for its output
 	CPUs    []int    // CPUs it may use; empty: all
@@ -132,16 +134,20 @@ func Start(cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the router: %w", err)
 	}
+	env := slices.Clone(cfg.Env)
+	if cfg.Mark != "" {
+		env = append(env, cfg.Mark)
+	}
 	started := time.Now()
 	cmd, freezer, err := startFrozen(func() *exec.Cmd {
 		cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, cfg.Env, log, log
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, env, log, log
 		// A relative program is looked for in the working folder, as a shell would.
 		if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
 			cmd.Path, cmd.Err = filepath.Join(cfg.Dir, cfg.Args[0]), nil
 		}
 		return cmd
-	}, cfg.CPUs)
+	}, cfg.CPUs, cfg.Mark)
 	if err != nil {
 		log.Close()
 		return nil, fmt.Errorf("starting the router: %w%s", err, notFoundHint(err))

@@ -339,11 +339,17 @@ func TestDeathIsNoticed(t *testing.T) {
 }
 
 func TestNothingIsLeft(t *testing.T) {
-	for _, mode := range []string{"deaf", "children"} {
+	for _, mode := range []string{"deaf", "children", "children by signals"} {
 		for _, frozen := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, " frozen ", frozen), func(t *testing.T) {
+				mode, signalled := strings.CutSuffix(mode, " by signals")
 				c := config(t, mode)
+				c.Mark = fmt.Sprintf("TEST_MARK=%d", os.Getpid())
 				p := start(t, c)
+				if signalled && runtime.GOOS == "linux" {
+					p.freezer.close()
+					p.freezer = signals{group: p.PID(), mark: c.Mark}
+				}
 				if err := p.WaitReady(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -365,9 +371,7 @@ func TestNothingIsLeft(t *testing.T) {
 					if _, err := fmt.Sscanf(line, "child %d", &pid); err == nil {
 						if running(pid) {
 							_ = syscall.Kill(pid, syscall.SIGKILL)
-							if p.Freezer() == "cgroup v2" { // signals cannot reach a process that left the group
-								t.Errorf("its child %d still runs", pid)
-							}
+							t.Errorf("its child %d still runs", pid)
 						}
 					}
 				}
@@ -444,7 +448,7 @@ func BenchmarkFreezeThaw(b *testing.B) {
 	cmd, best, err := startFrozen(func() *exec.Cmd {
 		cmd := exec.Command("sleep", "1000")
 		return cmd
-	}, nil)
+	}, nil, "")
 	if err != nil {
 		b.Fatal(err)
 	}
