@@ -85,7 +85,7 @@ func (l *levels) at(s spend, blocks, claims int) float64 {
 	case l.most == 0:
 		return s.once
 	case blocks < l.first:
-		return s.spent(blocks, l.most)
+		return s.spent(max(1, blocks), l.most) // error rates may have data without a complete block
 	case claims == 0:
 		return 0
 	}

@@ -312,3 +312,21 @@ func BenchmarkJudgeWithLooks(b *testing.B) {
 		gates.Judge(s)
 	}
 }
+
+// TestOnlyLostRuns: no block is complete, but what the runs left unanswered is
+// in their error rates.
+func TestOnlyLostRuns(t *testing.T) {
+	s := growing(small(1).session(), 3, 8)
+	each(s, "candidate", func(r *record.Run) {
+		r.State = record.Died
+		r.Samples["GET /a"].Codes[0] = 400
+	})
+	v := gates.Judge(s)
+	if _, err := v.JSON(); err != nil {
+		t.Fatal(err)
+	}
+	c := find(t, v, "GET /a", record.ErrorRate)
+	if c.Looks != nil || v.Decided() || *c.Low > *c.Effect || *c.High < *c.Effect {
+		t.Errorf("%s [%v, %v], looks %v, decided %v", c.Verdict, *c.Low, *c.High, c.Looks, v.Decided())
+	}
+}
