@@ -48,11 +48,11 @@ func (p *pairing) ruledOut() map[string][]string {
 		}
 		if len(p.expected[route.Name]) == 0 {
 			if len(p.blocks) > 0 {
-				out[route.Name] = append(out[route.Name], noStatus)
+				out[route.Name] = append(out[route.Name], p.noStatus(route.Name))
 			}
 			continue
 		}
-		for _, find := range []func(record.Route) (run, reason string){p.preflightStatus, p.preflightBody, p.meanBody, p.statusMix} {
+		for _, find := range []func(record.Route) (run, reason string){p.oneSided, p.preflightStatus, p.preflightBody, p.meanBody, p.statusMix} {
 			run, reason := find(route)
 			if reason == "" {
 				continue
@@ -66,10 +66,41 @@ func (p *pairing) ruledOut() map[string][]string {
 	return out
 }
 
-const (
-	noStatus     = "no expected status: the plan names none and no preflight gives one"
-	acceptBodies = "; body: any in the plan's expect accepts it"
-)
+// acceptBodies says what to do where bodies of different sizes are no mistake.
+func (p *pairing) acceptBodies() string {
+	if p.session.Loose {
+		return "" // there is no plan
+	}
+	return "; body: any in the plan's expect accepts it"
+}
+
+// noStatus says why a route has no expected status.
+func (p *pairing) noStatus(route string) string {
+	switch {
+	case route == record.NoTarget:
+		return "requests without a target, which vegeta could not make (an attack with -lazy ends like that without -duration)"
+	case p.session.Loose:
+		return "no expected status: the first file with this route holds nothing but 401, 403, 5xx or no answer"
+	}
+	return "no expected status: the plan names none and no preflight gives one"
+}
+
+// oneSided finds a route that only one side has.
+func (p *pairing) oneSided(route record.Route) (run, reason string) {
+	if !p.session.Loose {
+		return "", "" // all runs of a session are sent the same targets
+	}
+	for side, arm := range p.arms {
+		n := 0
+		for _, block := range p.blocks {
+			n += len(block[side].Samples[route.Name].Codes)
+		}
+		if n == 0 {
+			return "", "no file of " + arm + " has this route"
+		}
+	}
+	return "", ""
+}
 
 func (p *pairing) preflightStatus(route record.Route) (run, reason string) {
 	for _, block := range p.blocks {
@@ -90,7 +121,7 @@ func (p *pairing) preflightBody(route record.Route) (run, reason string) {
 		base, ok := answer(block[0], route.Name)
 		cand, ok2 := answer(block[1], route.Name)
 		if ok && ok2 && base.BodyBytes != cand.BodyBytes {
-			return block[1].ID, fmt.Sprintf("bodies differ: %d against %d bytes in the preflight%s", base.BodyBytes, cand.BodyBytes, acceptBodies)
+			return block[1].ID, fmt.Sprintf("bodies differ: %d against %d bytes in the preflight%s", base.BodyBytes, cand.BodyBytes, p.acceptBodies())
 		}
 	}
 	return "", ""
@@ -119,7 +150,7 @@ func (p *pairing) meanBody(route record.Route) (run, reason string) {
 	if math.Abs(mean[1]-mean[0]) <= 0.01*mean[0] {
 		return "", ""
 	}
-	return "", fmt.Sprintf("bodies differ: %.1f against %.1f bytes on average%s", mean[0], mean[1], acceptBodies)
+	return "", fmt.Sprintf("bodies differ: %.1f against %.1f bytes on average%s", mean[0], mean[1], p.acceptBodies())
 }
 
 // statusMix compares what the requests behind the latencies were answered:

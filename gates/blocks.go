@@ -31,8 +31,8 @@ func sound(s *record.Session) (runs []*record.Run, aside []SetAside) {
 		switch {
 		case !slices.ContainsFunc(s.Arms, func(a record.Arm) bool { return a.Name == r.Arm }):
 			aside = append(aside, SetAside{Run: r.ID, Reason: fmt.Sprintf("no arm of the session is called %q", r.Arm)})
-		case r.State != record.Complete:
-			aside = append(aside, SetAside{Run: r.ID, Reason: stateReason(r)})
+		case fault(s, r) != "":
+			aside = append(aside, SetAside{Run: r.ID, Reason: fault(s, r)})
 		case first[at] != "":
 			aside = append(aside, SetAside{Run: r.ID, Reason: "the block already has a complete run of this arm: " + first[at]})
 		default:
@@ -40,6 +40,14 @@ func sound(s *record.Session) (runs []*record.Run, aside []SetAside) {
 		}
 	}
 	return runs, aside
+}
+
+// fault says why a run does not count; nothing if it does.
+func fault(s *record.Session, r *record.Run) string {
+	if r.State != record.Complete {
+		return stateReason(r)
+	}
+	return shortfall(s, r)
 }
 
 func stateReason(r *record.Run) string {
@@ -92,7 +100,7 @@ func newPairing(s *record.Session, runs []*record.Run, arms [2]string, levels *l
 			continue
 		}
 		p.all[side] = append(p.all[side], r)
-		if r.State != record.Complete {
+		if fault(s, r) != "" {
 			continue
 		}
 		if complete[r.Block] == nil {

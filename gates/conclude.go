@@ -15,7 +15,14 @@ import (
 func (v *Verdict) conclude(s *record.Session) {
 	judged := v.rows(func(c Comparison) bool { return c.Judged })
 	silent := v.rows(func(c Comparison) bool { return c.Judged && c.Verdict == RowNotComparable })
+	regressions := v.rows(func(c Comparison) bool { return c.Verdict == RowRegression })
 	switch {
+	case s.Loose && v.Blocks < minBlocks:
+		v.invalid(s, tooFewFiles(v.Blocks))
+		return
+	case v.Blocks < minBlocks && len(regressions) == 0 && starved(s) != "":
+		v.invalid(s, starved(s))
+		return
 	case s.State == record.Stopped && v.Blocks < minBlocks:
 		v.invalid(s, fmt.Sprintf("The session stopped with %d complete blocks; a verdict needs %d.", v.Blocks, minBlocks))
 		return
@@ -30,7 +37,6 @@ func (v *Verdict) conclude(s *record.Session) {
 		return
 	}
 
-	regressions := v.rows(func(c Comparison) bool { return c.Verdict == RowRegression })
 	open := v.rows(func(c Comparison) bool { return c.Judged && c.Verdict == RowInconclusive && !c.NotSlower })
 	var limits []string // each alone keeps the session from passing
 	if s.State != record.Complete {
@@ -74,7 +80,9 @@ func (v *Verdict) notes(s *record.Session) {
 	if v.AA {
 		v.Reasons = append(v.Reasons, "A/A: both arms are the same build with the same configuration.")
 	}
-	if s.Schedule.Mode == record.Sequential {
+	if s.Loose {
+		v.Reasons = append(v.Reasons, looseNotes(s)...)
+	} else if s.Schedule.Mode == record.Sequential {
 		v.Reasons = append(v.Reasons, "Sequential: drift of the host is not told apart from a change.")
 	}
 	if s.State == record.Complete && v.Blocks < v.Planned {
@@ -139,14 +147,14 @@ func metricName(m record.Metric) string {
 }
 
 // lostRuns counts the runs of the deciding baseline and the candidate whose
-// router died.
+// router died or could not be sent what was due.
 func lostRuns(s *record.Session) (lost [2]int) {
 	baselines, candidate, ok := sides(s.Arms)
 	if !ok {
 		return lost
 	}
 	for _, r := range s.Runs {
-		if r.State != record.Died {
+		if r.State != record.Died && (r.State != record.Complete || shortfall(s, r) == "") {
 			continue
 		}
 		switch r.Arm {

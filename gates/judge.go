@@ -10,6 +10,7 @@ func Judge(s *record.Session) *Verdict {
 		Format:      Format,
 		Complete:    s.State == record.Complete && missingRuns(s) == 0,
 		Planned:     plannedBlocks(s),
+		Delivered:   delivered(s),
 		Reasons:     []string{},
 		SetAside:    []SetAside{},
 		Comparisons: []Comparison{},
@@ -18,6 +19,10 @@ func Judge(s *record.Session) *Verdict {
 	v.MaxBlocks = levels.most
 	baselines, candidate, ok := sides(s.Arms)
 	if !ok {
+		if len(s.Arms) == 1 {
+			v.invalid(s, "The session has one arm, so there is nothing to compare; `plumbline report` shows what was measured, and a plan with two arms gets a verdict.")
+			return v
+		}
 		v.invalid(s, "A verdict needs at least one baseline and exactly one candidate.")
 		return v
 	}

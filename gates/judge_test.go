@@ -252,7 +252,7 @@ func TestSessions(t *testing.T) {
 		{"nothing at all", func(s *record.Session) { *s = record.Session{} }, gates.Invalid, "at least one baseline", noRow, "", ""},
 		{"no routes", func(s *record.Session) { s.Routes = nil }, gates.Invalid, "names no route or no metric", noRow, "", ""},
 		{"no rules", func(s *record.Session) { s.Rules.Metrics = nil }, gates.Invalid, "names no route or no metric", noRow, "", ""},
-		{"no candidate", func(s *record.Session) { s.Arms = s.Arms[:1] }, gates.Invalid, "exactly one candidate", noRow, "", ""},
+		{"no candidate", func(s *record.Session) { s.Arms = s.Arms[:1] }, gates.Invalid, "one arm", noRow, "", ""},
 		{"candidate never ran", func(s *record.Session) {
 			s.Runs = slices.DeleteFunc(s.Runs, func(r *record.Run) bool { return r.Arm == "candidate" })
 		}, gates.Invalid, "No row could be judged", record.LatencyP50, gates.RowNotComparable, "needs at least 3 blocks, has 0"},

@@ -82,7 +82,7 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 		case min(e.total[0].N, e.total[1].N) == 0:
 			r.Reasons = append(r.Reasons, "nothing was measured")
 		case len(p.expected[r.Route]) == 0:
-			r.Reasons = append(r.Reasons, noStatus)
+			r.Reasons = append(r.Reasons, p.noStatus(r.Route))
 		case e.blocks.N < minBlocks:
 			r.Reasons = append(r.Reasons, needsBlocks(e.blocks.N))
 		case e.none():

@@ -47,17 +47,20 @@ const (
 
 // Verdict is the content of verdict.json.
 type Verdict struct {
-	Format      int          `json:"format"`
-	Verdict     Outcome      `json:"verdict"`
-	ExitCode    int          `json:"exit_code"`
-	Reasons     []string     `json:"reasons"`              // why it is not a pass, or what limits it; whole sentences
-	AA          bool         `json:"aa"`                   // the two deciding arms are the same build with the same configuration
-	Complete    bool         `json:"complete"`             // the session went to its end and no planned run is missing; runs may have been set aside
-	Blocks      int          `json:"blocks"`               // blocks with a complete run of both deciding arms
-	Planned     int          `json:"planned_blocks"`       // blocks the plan asked for; with a maximum, those that were begun, and the plan's minimum at least
-	MaxBlocks   int          `json:"max_blocks,omitempty"` // as many were allowed, and the session was judged after each; 0: its length is fixed
-	SetAside    []SetAside   `json:"set_aside"`            // runs that Gate 1 took away
-	Comparisons []Comparison `json:"comparisons"`          // baseline by baseline, metric by metric, routes in the session's order
+	Format    int      `json:"format"`
+	Verdict   Outcome  `json:"verdict"`
+	ExitCode  int      `json:"exit_code"`
+	Reasons   []string `json:"reasons"`              // why it is not a pass, or what limits it; whole sentences
+	AA        bool     `json:"aa"`                   // the two deciding arms are the same build with the same configuration
+	Complete  bool     `json:"complete"`             // the session went to its end and no planned run is missing; runs may have been set aside
+	Blocks    int      `json:"blocks"`               // blocks with a complete run of both deciding arms
+	Planned   int      `json:"planned_blocks"`       // blocks the plan asked for; with a maximum, those that were begun, and the plan's minimum at least
+	MaxBlocks int      `json:"max_blocks,omitempty"` // as many were allowed, and the session was judged after each; 0: its length is fixed
+	// Delivered is the share of the requests due at a fixed rate that each arm
+	// was sent, 0 to 1; absent in a closed loop.
+	Delivered   map[string]float64 `json:"delivered,omitempty"`
+	SetAside    []SetAside         `json:"set_aside"`   // runs that Gate 1 took away
+	Comparisons []Comparison       `json:"comparisons"` // baseline by baseline, metric by metric, routes in the session's order
 }
 
 // SetAside is a run (or a route of it) that does not count, with the reason.

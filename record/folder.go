@@ -209,6 +209,12 @@ func (m *Meta) check() error {
 		}
 		ids[o.ID] = true
 	}
+	if m.Load.Rate < 0 {
+		return fmt.Errorf("load.rate: %v is below 0", m.Load.Rate)
+	}
+	if m.Rules.FloorS < 0 || m.Rules.FloorS >= 1 {
+		return fmt.Errorf("rules.floor_s: %v is not between 0 and 1 second", m.Rules.FloorS)
+	}
 	for _, metric := range Metrics {
 		rule, ok := m.Rules.Metrics[metric]
 		if !ok || !(rule.Zone > 0 && rule.Zone < 1) {

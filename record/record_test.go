@@ -46,7 +46,7 @@ func slice(n, sent int) record.Slice {
 	return record.Slice{N: n, Start: at, Counted: at.Add(5 * time.Millisecond), End: at.Add(200 * time.Millisecond), Sent: sent}
 }
 
-func writeRun(t *testing.T, f *record.Folder, r record.Run, all map[int][]*vegeta.Result) {
+func writeRun(t testing.TB, f *record.Folder, r record.Run, all map[int][]*vegeta.Result) {
 	t.Helper()
 	w, err := f.StartRun(r)
 	if err != nil {
@@ -66,7 +66,7 @@ func writeRun(t *testing.T, f *record.Folder, r record.Run, all map[int][]*veget
 	}
 }
 
-func newSession(t *testing.T) *record.Folder {
+func newSession(t testing.TB) *record.Folder {
 	t.Helper()
 	f, err := record.Create(filepath.Join(t.TempDir(), "a session"))
 	if err != nil {
@@ -405,14 +405,26 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(good, []byte(`{"id":"001-baseline","block":1,"arm":"baseline","state":"complete"}`), []byte("slice,start_unix_ns,counted_unix_ns,end_unix_ns,sent\n1,0,0,0,0\n"), []byte{})
+	run := []byte(`{"id":"001-baseline","block":1,"arm":"baseline","state":"complete"}`)
+	f.Add(good, run, []byte("slice,start_unix_ns,counted_unix_ns,end_unix_ns,sent\n1,0,0,0,0\n"), []byte{})
 	f.Add([]byte(`{}`), []byte(`{}`), []byte("x"), []byte{1, 2, 3})
-	f.Fuzz(func(t *testing.T, session, run, slices, results []byte) {
-		dir := t.TempDir()
-		runDir := filepath.Join(dir, "runs", "001-baseline")
-		if err := os.MkdirAll(runDir, 0o755); err != nil {
-			t.Fatal(err)
+	folder := newSession(f)
+	writeRun(f, folder, baselineRun, some())
+	whole := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(folder.Dir(), "runs", "001-baseline", name))
+		if err != nil {
+			f.Fatal(err)
 		}
+		return data
+	}
+	f.Add(good, whole("run.json"), whole("slices.csv"), whole("result.bin"))
+	f.Add(good, []byte(`{"id":"001-baseline","block":1,"arm":"baseline","state":"running"}`), whole("slices.csv"), whole("result.bin")[:300])
+	dir := f.TempDir()
+	runDir := filepath.Join(dir, "runs", "001-baseline")
+	if err := os.MkdirAll(runDir, 0o755); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, session, run, slices, results []byte) {
 		for path, data := range map[string][]byte{
 			filepath.Join(dir, "session.json"): session, filepath.Join(runDir, "run.json"): run,
 			filepath.Join(runDir, "slices.csv"): slices, filepath.Join(runDir, "result.bin"): results,
@@ -426,23 +438,42 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		for _, r := range s.Runs {
-			sent := 0
-			for _, sl := range r.Slices {
-				sent += sl.Sent
-			}
-			if r.State == record.Complete && sent != r.Sent {
-				t.Errorf("a complete run holds %d requests of %d", r.Sent, sent)
-			}
-			for name, sm := range r.Samples {
-				if len(sm.Ends) != len(r.Slices) {
-					t.Errorf("%s: %d ends for %d slices", name, len(sm.Ends), len(r.Slices))
-				}
-				for i := range r.Slices {
-					sm.Slice(i)
-				}
-			}
+			holdsTogether(t, s, r)
 		}
 	})
+}
+
+// holdsTogether checks that no part of a run contradicts another.
+func holdsTogether(t *testing.T, s *record.Session, r *record.Run) {
+	planned, sent := 0, 0
+	for _, sl := range r.Slices {
+		planned += sl.Sent
+		if sl.Sent < 0 || sl.Due < 0 || sl.Counted.Before(sl.Start) {
+			t.Errorf("slice %+v", sl)
+		}
+	}
+	if len(r.Samples) != len(s.Routes) {
+		t.Errorf("samples of %d routes, %d are known", len(r.Samples), len(s.Routes))
+	}
+	for name, sm := range r.Samples {
+		if len(sm.Ends) != len(r.Slices) {
+			t.Errorf("%s: %d ends for %d slices", name, len(sm.Ends), len(r.Slices))
+		}
+		counted, all := 0, 0
+		for i := range r.Slices {
+			counted += len(sm.Slice(i))
+		}
+		for _, n := range sm.Codes {
+			all += n
+		}
+		if counted != len(sm.Latency) || counted > all || slices.ContainsFunc(sm.Latency, func(ns int64) bool { return ns < 0 }) {
+			t.Errorf("%s: %d requests in slices, %d latencies, %d answers", name, counted, len(sm.Latency), all)
+		}
+		sent += all
+	}
+	if sent != r.Sent || r.State == record.Complete && planned != r.Sent {
+		t.Errorf("%d requests on the routes, %d in the run, %d planned", sent, r.Sent, planned)
+	}
 }
 
 func BenchmarkReadRun(b *testing.B) {

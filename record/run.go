@@ -176,6 +176,9 @@ func readSlices(path string) ([]Slice, error) {
 		if n := len(all); n > 0 && all[n-1].N >= sl.N {
 			return all, fmt.Errorf("%s:%d: slice %d comes after slice %d", path, line, sl.N, all[n-1].N)
 		}
+		if sl.Sent < 0 || sl.Due < 0 || sl.Counted.Before(sl.Start) {
+			return all, fmt.Errorf("%s:%d: slice %d cannot have been: %v", path, line, sl.N, row)
+		}
 		all = append(all, sl)
 	}
 }

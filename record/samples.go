@@ -1,16 +1,15 @@
 package record
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
@@ -22,15 +21,21 @@ type request struct {
 	seq     uint64
 	slice   int32 // index in Run.Slices
 	route   int32 // index in Meta.Routes
+	attack  int32 // loose files: which of the file's attacks, by first appearance
 	body    uint32
 	code    uint16
 }
 
+// filing is where the requests of a run go: sessionFiling, looseFiling.
+type filing interface {
+	// place says to which slice, route and attack a request belongs.
+	place(q *request, v *vegeta.Result) error
+	// add takes the requests, each once, in the order they were sent; counted
+	// says that it is no cold start.
+	add(q request, counted bool) error
+}
+
 // readSamples fills in the run's slices, samples and counts.
-//
-// Results come slice by slice, so only one slice is held at a time. A file
-// whose slices are mixed (records copied to its end, say) is read again as a
-// whole and sorted first: what a file holds must not depend on its order.
 func (s *Session) readSamples(r *Run, dir string) error {
 	slicesPath := filepath.Join(dir, slicesFile)
 	all, err := readSlices(slicesPath)
@@ -38,63 +43,54 @@ func (s *Session) readSamples(r *Run, dir string) error {
 		return err
 	}
 	r.Slices = all
-	c := newCollector(&s.Meta, r)
 	path := filepath.Join(dir, resultFile)
-	err = c.read(path, false)
-	if errors.Is(err, errMixed) {
-		c = newCollector(&s.Meta, r)
-		err = c.read(path, true)
-	}
+	var f *sessionFiling
+	err = collect(r, func() (*results, error) { return openGob(path) }, func() filing {
+		f = newSessionFiling(&s.Meta, r)
+		return f
+	})
 	if err != nil && r.State == Complete {
 		return err
 	}
-	c.finish()
+	for _, sm := range r.Samples {
+		sm.finish()
+	}
 	planned := 0
 	for _, sl := range all {
 		planned += sl.Sent
 	}
-	if r.State == Complete && r.Sent != planned {
+	if r.State != Complete {
+		return nil
+	}
+	if r.Sent != planned {
 		return fmt.Errorf("%s: holds %d requests, but %s says that %d were sent", path, r.Sent, slicesPath, planned)
+	}
+	for i, sl := range all {
+		if got := f.sent[i]; got != sl.Sent {
+			return fmt.Errorf("%s: slice %d holds %d requests, but %s says that %d were sent", path, sl.N, got, slicesPath, sl.Sent)
+		}
 	}
 	return nil
 }
 
-var errMixed = errors.New("slices are mixed")
-
-// collector turns results into samples.
-type collector struct {
+// sessionFiling knows the slices, the routes and the expected statuses beforehand.
+type sessionFiling struct {
 	run      *Run
-	routes   []Route
-	index    map[string]int32 // by route name
+	index    map[string]int32 // of a route by its name
 	byURL    map[[2]string]int32
 	slices   map[string]int32 // index in run.Slices by number
 	expected []map[int]bool   // by route
 	samples  []*Samples       // by route
-	pending  []request        // of the slice that is being read
-	current  int32            // that slice's index; -1: none yet
-	flushed  request          // the last one that was added to the samples
-	seen     []bool           // routes met in the slice of flushed
+	sent     []int            // by slice
 }
 
-// A slice that holds a whole run is read in pieces: once it has come to most
-// requests, all but the last few are added to the samples. Requests of several
-// workers come in the order of their answers, so they stand a little out of order.
-const (
-	mostPending = 1 << 17
-	keptPending = 1 << 14
-)
-
-func newCollector(m *Meta, r *Run) *collector {
-	c := &collector{
-		run: r, routes: m.Routes, current: -1, flushed: request{slice: -1},
-		index: map[string]int32{}, byURL: map[[2]string]int32{}, slices: map[string]int32{},
-		seen: make([]bool, len(m.Routes)),
-	}
-	r.Sent, r.Samples = 0, map[string]*Samples{}
+func newSessionFiling(m *Meta, r *Run) *sessionFiling {
+	f := &sessionFiling{run: r, index: map[string]int32{}, byURL: map[[2]string]int32{}, slices: map[string]int32{}, sent: make([]int, len(r.Slices))}
+	r.Samples = map[string]*Samples{}
 	for i, rt := range m.Routes {
-		c.index[rt.Name] = int32(i)
+		f.index[rt.Name] = int32(i)
 		s := &Samples{Codes: map[int]int{}, Ends: make([]int, len(r.Slices))}
-		c.samples = append(c.samples, s)
+		f.samples = append(f.samples, s)
 		r.Samples[rt.Name] = s
 		expected := map[int]bool{}
 		for _, code := range rt.Status {
@@ -107,58 +103,128 @@ func newCollector(m *Meta, r *Run) *collector {
 				}
 			}
 		}
-		c.expected = append(c.expected, expected)
+		f.expected = append(f.expected, expected)
 	}
 	for i, sl := range r.Slices {
-		c.slices[strconv.Itoa(sl.N)] = int32(i)
+		f.slices[strconv.Itoa(sl.N)] = int32(i)
 	}
-	return c
+	return f
 }
 
-func (c *collector) read(path string, mixed bool) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+func (f *sessionFiling) place(q *request, v *vegeta.Result) error {
+	var ok bool
+	if q.slice, ok = f.slices[v.Attack]; !ok {
+		return fmt.Errorf("belongs to slice %q, which %s does not have", v.Attack, slicesFile)
 	}
-	defer f.Close()
-	dec := vegeta.NewDecoder(bufio.NewReaderSize(f, 1<<16))
-	for n := 1; ; n++ {
-		var v vegeta.Result
-		if err := dec.Decode(&v); err == io.EOF {
+	key := [2]string{v.Method, v.URL}
+	if q.route, ok = f.byURL[key]; !ok {
+		name := RouteName(v.Method, v.URL)
+		if q.route, ok = f.index[name]; !ok {
+			return fmt.Errorf("is %q, a route that %s does not have", name, sessionFile)
+		}
+		f.byURL[key] = q.route
+	}
+	return nil
+}
+
+func (f *sessionFiling) add(q request, counted bool) error {
+	f.sent[q.slice]++
+	s := f.samples[q.route]
+	s.Codes[int(q.code)]++
+	if counted && q.code != 0 && f.expected[q.route][int(q.code)] {
+		s.add(q)
+	}
+	return nil
+}
+
+// add takes a request that counts; they come slice by slice.
+func (s *Samples) add(q request) {
+	s.BodyBytes += int64(q.body)
+	s.Latency = append(s.Latency, q.latency)
+	s.Ends[q.slice] = len(s.Latency)
+}
+
+// finish closes the gaps that slices without a sample left in Ends.
+func (s *Samples) finish() {
+	for i := 1; i < len(s.Ends); i++ {
+		s.Ends[i] = max(s.Ends[i], s.Ends[i-1])
+	}
+	s.Latency = slices.Clip(s.Latency)
+}
+
+// collect reads a run's results and sets Sent.
+//
+// Results come slice by slice, so only one slice is held at a time. A file
+// whose slices are mixed (records copied to its end, say) is read again as a
+// whole and sorted first: what a file holds must not depend on its order.
+func collect(r *Run, open func() (*results, error), file func() filing) error {
+	err := errMixed
+	for i := 0; i < 2 && errors.Is(err, errMixed); i++ {
+		in, err2 := open()
+		if err2 != nil {
+			return err2
+		}
+		r.Sent = 0
+		c := &collector{run: r, filing: file(), mixed: i > 0, current: -1, flushed: request{slice: -1}}
+		err = c.read(in)
+		in.close()
+	}
+	return err
+}
+
+var errMixed = errors.New("slices are mixed")
+
+// collector brings results in order.
+type collector struct {
+	filing
+	run     *Run
+	mixed   bool      // all requests are held, and sorted at the end
+	pending []request // of the slice that is being read
+	current int32     // that slice's index; -1: none yet
+	flushed request   // the last one that was added
+	seen    []bool    // routes met in the slice of flushed
+}
+
+// A slice that holds a whole run is read in pieces: once it has come to most
+// requests, all but the last few are added to the samples. Requests of several
+// workers come in the order of their answers, so they stand a little out of order.
+const (
+	mostPending = 1 << 17
+	keptPending = 1 << 14
+)
+
+func (c *collector) read(in *results) error {
+	for {
+		v, err := in.next()
+		if err == io.EOF {
 			break
 		} else if err != nil {
-			return fmt.Errorf("%s: request %d cannot be read (the file is damaged or cut short): %w", path, n, err)
+			return err
 		}
 		q := request{at: v.Timestamp.UnixNano(), latency: int64(v.Latency), seq: v.Seq, code: v.Code, body: uint32(min(v.BytesIn, math.MaxUint32))}
-		var ok bool
-		if q.slice, ok = c.slices[v.Attack]; !ok {
-			return fmt.Errorf("%s: request %d belongs to slice %q, which %s does not have", path, n, v.Attack, slicesFile)
+		if err := c.place(&q, &v); err != nil {
+			return fmt.Errorf("%s: request %d %w", in.path, in.n, err)
 		}
-		key := [2]string{v.Method, v.URL}
-		if q.route, ok = c.byURL[key]; !ok {
-			name := RouteName(v.Method, v.URL)
-			if q.route, ok = c.index[name]; !ok {
-				return fmt.Errorf("%s: request %d is %q, a route that %s does not have", path, n, name, sessionFile)
-			}
-			c.byURL[key] = q.route
-		}
-		if q.slice != c.current && !mixed {
+		if q.slice != c.current && !c.mixed {
 			if q.slice < c.current {
 				return errMixed
 			}
-			c.flush(0)
+			if err := c.flush(in, 0); err != nil {
+				return err
+			}
 			c.current = q.slice
 		}
 		if byTime(q, c.flushed) <= 0 {
 			return errMixed // it belongs before what was already added, or is a copy of it
 		}
 		c.pending = append(c.pending, q)
-		if len(c.pending) == mostPending && !mixed {
-			c.flush(keptPending)
+		if len(c.pending) == mostPending && !c.mixed {
+			if err := c.flush(in, keptPending); err != nil {
+				return err
+			}
 		}
 	}
-	c.flush(0)
-	return nil
+	return c.flush(in, 0)
 }
 
 func byTime(a, b request) int {
@@ -167,42 +233,38 @@ func byTime(a, b request) int {
 
 // flush adds the pending requests but the last few to the samples: in order,
 // identical ones once. A record copied ten times over is still one observation.
-func (c *collector) flush(keep int) {
+func (c *collector) flush(in *results, keep int) error {
 	if !slices.IsSortedFunc(c.pending, byTime) {
 		slices.SortStableFunc(c.pending, byTime)
 	}
-	c.pending = slices.CompactFunc(c.pending, func(a, b request) bool { return byTime(a, b) == 0 })
+	c.pending = slices.Compact(c.pending)
 	ready := c.pending[:max(0, len(c.pending)-keep)]
 	for _, q := range ready {
+		if byTime(q, c.flushed) == 0 {
+			return fmt.Errorf("%s: two requests have the sequence number %d and the time stamp %s, but are not the same", in.path, q.seq, stamp(q))
+		}
 		if q.slice != c.flushed.slice {
 			clear(c.seen)
 		}
 		c.flushed = q
-		s := c.samples[q.route]
-		s.Codes[int(q.code)]++
 		// Cold starts: the first moments of a slice, and each route's first request in it.
+		if n := int(q.route) + 1; n > len(c.seen) {
+			c.seen = append(c.seen, make([]bool, n-len(c.seen))...)
+		}
 		first := !c.seen[q.route]
 		c.seen[q.route] = true
-		if first || q.at < c.run.Slices[q.slice].Counted.UnixNano() {
-			continue
+		sl := &c.run.Slices[q.slice]
+		if sl.Start.IsZero() { // a loose file does not say
+			sl.Start = time.Unix(0, q.at)
+			sl.Counted = sl.Start.Add(looseCountFrom)
 		}
-		if q.code == 0 || !c.expected[q.route][int(q.code)] {
-			continue
+		if err := c.add(q, !first && q.at >= sl.Counted.UnixNano()); err != nil {
+			return fmt.Errorf("%s: %w", in.path, err)
 		}
-		s.BodyBytes += int64(q.body)
-		s.Latency = append(s.Latency, q.latency)
-		s.Ends[q.slice] = len(s.Latency)
 	}
 	c.run.Sent += len(ready)
 	c.pending = c.pending[:copy(c.pending, c.pending[len(ready):])]
+	return nil
 }
 
-// finish closes the gaps that slices without a sample left in Ends.
-func (c *collector) finish() {
-	for _, s := range c.samples {
-		for i := 1; i < len(s.Ends); i++ {
-			s.Ends[i] = max(s.Ends[i], s.Ends[i-1])
-		}
-		s.Latency = slices.Clip(s.Latency)
-	}
-}
+func stamp(q request) string { return time.Unix(0, q.at).UTC().Format(time.RFC3339Nano) }

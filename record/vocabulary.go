@@ -44,6 +44,9 @@ type Session struct {
 	Dir string // the folder it was read from
 	Meta
 	Runs []*Run // in the order they were started
+	// Loose: made of result files by ReadLoose. Nothing is known of the host,
+	// the processes and their order.
+	Loose bool
 }
 
 // State says how far a session or a run got.

@@ -15,6 +15,9 @@ import (
 // scheduleLine and hostLine say in a line how and where it was measured.
 func scheduleLine(s *record.Session, v *gates.Verdict) string {
 	c := s.Schedule
+	if s.Loose {
+		return fmt.Sprintf("result files, %s: each is one run, the k-th of each side form block k", filesOf(s))
+	}
 	blocks := count(v.Planned, "block")
 	if v.MaxBlocks > 0 {
 		blocks = fmt.Sprintf("%d of at most %s", v.Planned, count(v.MaxBlocks, "block"))
@@ -32,16 +35,62 @@ func scheduleLine(s *record.Session, v *gates.Verdict) string {
 			parts = append(parts, "idle arms frozen")
 		}
 	}
-	if s.Load.Workers > 0 {
+	switch {
+	case s.Load.Rate > 0:
+		parts = append(parts, fmt.Sprintf("rate %s/s", strconv.FormatFloat(s.Load.Rate, 'f', -1, 64)))
+		if d := deliveredBy(s, v); d != "" {
+			parts[len(parts)-1] += ", delivered " + d
+		}
+		parts = append(parts, fmt.Sprintf("at most %d under way", s.Load.Workers))
+	case s.Load.Workers > 0:
 		parts = append(parts, count(s.Load.Workers, "worker"))
 	}
 	if s.Load.Protocol != "" {
-		parts = append(parts, s.Load.Protocol)
+		protocol := s.Load.Protocol
+		if s.Load.TLS && protocol == "h1" {
+			protocol += " over TLS"
+		}
+		parts = append(parts, protocol)
 	}
 	return strings.Join(parts, ", ")
 }
 
+// deliveredBy: "100.0 % / 99.8 %", of the due requests, arm by arm.
+func deliveredBy(s *record.Session, v *gates.Verdict) string {
+	var parts []string
+	for _, a := range s.Arms {
+		share, ok := v.Delivered[a.Name]
+		if !ok {
+			continue
+		}
+		// Never 100 % of what was not all.
+		parts = append(parts, strconv.FormatFloat(math.Floor(share*1000+1e-6)/10, 'f', 1, 64)+" %")
+	}
+	return strings.Join(parts, " / ")
+}
+
+// filesOf: "1 file", "3 and 3 files".
+func filesOf(s *record.Session) string {
+	var parts []string
+	for _, a := range s.Arms {
+		n := 0
+		for _, r := range s.Runs {
+			if r.Arm == a.Name {
+				n++
+			}
+		}
+		parts = append(parts, strconv.Itoa(n))
+	}
+	if len(s.Runs) == 1 {
+		return "1 file"
+	}
+	return strings.Join(parts, " and ") + " files"
+}
+
 func hostLine(s *record.Session) string {
+	if s.Loose {
+		return "not known"
+	}
 	h := s.Host
 	parts := []string{h.Hostname, strings.TrimSpace(h.OS + " " + h.Kernel), h.CPU}
 	if h.CPUs > 0 {
@@ -131,6 +180,14 @@ func detail(s *record.Session) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimRight(s.Detail, "\n"), "\n")
+}
+
+// nothing stands in the place of the tables.
+func nothing(s *record.Session) string {
+	if len(s.Arms) == 1 {
+		return "Nothing was compared."
+	}
+	return "Nothing was measured."
 }
 
 // silent says that nothing was measured that a table could show.

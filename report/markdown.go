@@ -36,7 +36,7 @@ func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
 	p.about(s, v)
 	all := baselines(s, v)
 	if silent(v) {
-		p.line("Nothing was measured.")
+		p.line("%s", nothing(s))
 		p.line("")
 		all = nil
 	}
@@ -90,6 +90,9 @@ func (p *markdownPage) unfold() {
 func (p *markdownPage) about(s *record.Session, v *gates.Verdict) {
 	var arms []string
 	for _, a := range s.Arms {
+		if s.Loose {
+			break // their names are all that is known
+		}
 		text := prose(string(a.Role)) + " " + code(labelOf(s, a.Name))
 		if b := build(a); b != "" {
 			text += " (" + prose(b) + ")"
@@ -162,7 +165,11 @@ func (p *markdownPage) lists(s *record.Session, v *gates.Verdict) {
 }
 
 func (p *markdownPage) reproduce(s *record.Session) {
-	p.fold(fmt.Sprintf("How to reproduce (seed %d), and what the words mean", s.Seed), false)
+	seed := fmt.Sprintf(" (seed %d)", s.Seed)
+	if s.Loose {
+		seed = ""
+	}
+	p.fold("How to reproduce"+seed+", and what the words mean", false)
 	if c := command(s); c != "" {
 		p.line("```sh")
 		p.line("%s", clean(c)) // one line that starts with "plumbline" cannot end the fence

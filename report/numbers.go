@@ -127,29 +127,42 @@ func unitFor(rows []gates.Comparison) unit {
 	case "fraction":
 		return unit{"%", 100}
 	case "s":
-		slices.Sort(values)
-		middle := 0.0
-		if len(values) > 0 {
-			middle = values[len(values)/2]
-		}
-		switch {
-		case middle >= 1:
-			return unit{"s", 1}
-		case middle >= 1e-3:
-			return unit{"ms", 1e3}
-		}
-		return unit{"µs", 1e6}
+		return unitOfTime(values)
 	}
 	return unit{name, 1}
 }
 
-// value shows the i-th arm's value with three significant digits; digits
-// before the decimal point are never rounded away.
+// unitOfTime is the one for values in seconds. It sorts them.
+func unitOfTime(values []float64) unit {
+	slices.Sort(values)
+	middle := 0.0
+	if len(values) > 0 {
+		middle = values[len(values)/2]
+	}
+	switch {
+	case middle >= 1:
+		return unit{"s", 1}
+	case middle >= 1e-3:
+		return unit{"ms", 1e3}
+	}
+	return unit{"µs", 1e6}
+}
+
+// value shows the i-th arm's value.
 func (u unit) value(c gates.Comparison, i int) string {
-	if c.Values == nil || !finite(c.Values[i]) {
+	if c.Values == nil {
 		return missing
 	}
-	x := c.Values[i] * u.scale
+	return u.show(c.Values[i])
+}
+
+// show writes a value with three significant digits; digits before the decimal
+// point are never rounded away.
+func (u unit) show(x float64) string {
+	if !finite(x) {
+		return missing
+	}
+	x *= u.scale
 	if x == 0 {
 		return "0"
 	}

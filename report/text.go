@@ -36,7 +36,7 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	all := baselines(s, v)
 	if silent(v) {
 		p.line("")
-		p.line("Nothing was measured.")
+		p.line("%s", nothing(s))
 		all = nil
 	}
 	for i, base := range all {
@@ -51,10 +51,7 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	}
 	p.lists(s, v)
 	p.line("")
-	p.line("How to reproduce: seed %d", s.Seed)
-	if c := command(s); c != "" {
-		p.line("  %s", clean(c))
-	}
+	p.reproduce(s)
 	p.line("")
 	for _, l := range legend() {
 		p.prose("", l)
@@ -120,6 +117,9 @@ func (p *textPage) about(s *record.Session, v *gates.Verdict) {
 	}
 	bases := baselines(s, v)
 	for _, a := range s.Arms {
+		if s.Loose {
+			break // their names are all that is known
+		}
 		made := ""
 		if b := build(a); b != "" {
 			made = clean(b)
@@ -154,18 +154,7 @@ func (p *textPage) table(t table) {
 		}
 	}
 	last := len(lines[0]) - 1
-	wide := make([]int, last+1)
-	total := 0
-	for i := range wide {
-		for _, l := range lines {
-			wide[i] = max(wide[i], columns(l[i]))
-		}
-		total += 2 + wide[i] // the indent, then the gap between columns
-	}
-	const shortest = 16
-	if over := total - p.o.Width; p.o.Width > 0 && over > 0 {
-		wide[0] = min(wide[0], max(shortest, wide[0]-over))
-	}
+	wide := p.widths(lines)
 	for n, l := range lines {
 		var b strings.Builder
 		for i, cell := range l {
@@ -182,6 +171,24 @@ func (p *textPage) table(t table) {
 	}
 }
 
+// widths are those of the columns of lines, the first one narrowed to fit the
+// terminal.
+func (p *textPage) widths(lines [][]string) []int {
+	wide := make([]int, len(lines[0]))
+	total := 0
+	for i := range wide {
+		for _, l := range lines {
+			wide[i] = max(wide[i], columns(l[i]))
+		}
+		total += 2 + wide[i] // the indent, then the gap between columns
+	}
+	const shortest = 16
+	if over := total - p.o.Width; p.o.Width > 0 && over > 0 {
+		wide[0] = min(wide[0], max(shortest, wide[0]-over))
+	}
+	return wide
+}
+
 // headText is an arm's label as the head of a column of numbers.
 func (p *textPage) headText(label string) string {
 	const longest = 20
@@ -189,6 +196,18 @@ func (p *textPage) headText(label string) string {
 		return clean(label)
 	}
 	return shorten(clean(label), longest)
+}
+
+// reproduce says how to get the same again; loose files know no seed.
+func (p *textPage) reproduce(s *record.Session) {
+	head := fmt.Sprintf("How to reproduce: seed %d", s.Seed)
+	if s.Loose {
+		head = "How to reproduce:"
+	}
+	p.line("%s", head)
+	if c := command(s); c != "" {
+		p.line("  %s", clean(c))
+	}
 }
 
 // lists are what was set aside and what the session warned of.

@@ -65,6 +65,9 @@ func headline(s *record.Session, v *gates.Verdict, say voice) string {
 func against(s *record.Session, say voice) string {
 	v := &gates.Verdict{}
 	all := baselines(s, v)
+	if len(s.Arms) == 1 {
+		return say.name(labelOf(s, s.Arms[0].Name))
+	}
 	if len(all) == 0 {
 		return say.name(candidate(s, v)) + ", which has no baseline"
 	}

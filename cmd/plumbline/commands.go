@@ -125,16 +125,26 @@ and targets. Finished blocks stay; a block that was cut off is measured again.`,
 
 func newGate() *cobra.Command {
 	var asJSON bool
+	var loose sideFlags
 	c := &cobra.Command{
-		Use:   "gate SESSION",
-		Short: "Judge a session folder again, offline",
+		Use:   "gate SESSION | --baseline FILE... --candidate FILE...",
+		Short: "Judge a session folder again, or result files of vegeta",
 		Long: `Computes the verdict again from a session folder and ends with its exit code.
 Nothing is written; the same record gives the same bytes. A session that was
-interrupted is judged as far as it went, and cannot pass.`,
-		Example: `  plumbline gate .plumbline/2026-01-31T10.00.00-against`,
-		Args:    args(cobra.ExactArgs(1)),
+interrupted is judged as far as it went, and cannot pass.
+
+With --baseline and --candidate it judges result files of vegeta of any origin:
+gob (vegeta attack), CSV or JSON (vegeta encode), told apart by content. Each
+file is one run, and the k-th of each side form block k, so measure in turns.
+Fewer than three files a side cannot be judged (exit code 5): requests of one run
+are no independent observations, and an interval over blocks needs three.
+A route expects the status that most requests had in the first baseline file
+with it, but never 401, 403, 5xx or none.`,
+		Example: `  plumbline gate .plumbline/2026-01-31T10.00.00-against
+  plumbline gate --baseline old/*.bin --candidate new/*.bin`,
+		Args: loose.check(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
-			s, err := record.Open(a[0])
+			s, err := openGated(&loose, a)
 			if err != nil {
 				return err
 			}
@@ -151,39 +161,61 @@ interrupted is judged as far as it went, and cannot pass.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print verdict.json instead of the report")
+	loose.add(c)
 	return c
+}
+
+// openGated reads what gate is to judge.
+func openGated(loose *sideFlags, a []string) (*record.Session, error) {
+	if loose.given() {
+		return loose.read(a)
+	}
+	if isFile(a[0]) {
+		return nil, usage(fmt.Errorf("%s is a file, not a session folder; result files are judged with --baseline FILE... --candidate FILE...", a[0]))
+	}
+	return record.Open(a[0])
 }
 
 func newReport() *cobra.Command {
 	var format string
+	var loose sideFlags
+	var percentiles percentilesFlag
 	c := &cobra.Command{
-		Use:   "report SESSION",
-		Short: "Show a session's verdict as text, Markdown or JSON",
+		Use:   "report SESSION | FILE... | --baseline FILE... --candidate FILE...",
+		Short: "Show a session's verdict, or tables of percentiles, as text, Markdown or JSON",
 		Long: `Shows the verdict that a session folder holds (or, if it was killed before it
 had one, the verdict on what it measured). Showing always ends with code 0;
-"plumbline gate" is the one that judges.`,
+"plumbline gate" is the one that judges.
+
+With -p it shows tables of percentiles instead, without a verdict; so it does
+for a session with one arm and for result files of vegeta (gob, CSV or JSON).`,
 		Example: `  plumbline report SESSION
-  plumbline report SESSION --format md >> "$GITHUB_STEP_SUMMARY"`,
-		Args: args(cobra.ExactArgs(1)),
+  plumbline report SESSION --format md >> "$GITHUB_STEP_SUMMARY"
+  plumbline report SESSION -p 0,50,90,99.9
+  plumbline report old/*.bin new/*.bin`,
+		Args: loose.check(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
-			s, v, err := readVerdict(a[0])
-			if err != nil {
-				return err
+			if !slices.Contains(formats(), format) {
+				return usage(fmt.Errorf("--format %q: want text, md or json", format))
 			}
 			out := c.OutOrStdout()
-			switch format {
-			case "text":
-				return report.Text(out, s, v, textOptions(out))
-			case "md":
-				return report.Markdown(out, s, v)
-			case "json":
-				return writeJSON(out, v)
+			s, v, err := openReported(&loose, a, percentiles != nil)
+			switch {
+			case err != nil:
+				return err
+			case v == nil:
+				if percentiles == nil {
+					percentiles = []float64{50, 90, 95, 99}
+				}
+				return showMeasured(out, s, gates.Measure(s, percentiles), format)
 			}
-			return usage(fmt.Errorf("--format %q: want text, md or json", format))
+			return showVerdict(out, s, v, format)
 		},
 	}
 	c.Flags().StringVarP(&format, "format", "f", "text", "text, md or json")
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "md", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().VarP(&percentiles, "percentiles", "p", "tables of these percentiles, such as 0,50,90,99.9, instead of the verdict")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
+	loose.add(c)
 	return c
 }
 

@@ -16,7 +16,8 @@ import (
 	"plumbline/report"
 )
 
-func writeJSON(w io.Writer, v *gates.Verdict) error {
+// writeJSON prints a verdict, or a measurement.
+func writeJSON(w io.Writer, v interface{ JSON() ([]byte, error) }) error {
 	data, err := v.JSON()
 	if err == nil {
 		_, err = w.Write(data)
@@ -51,6 +52,50 @@ func readVerdict(dir string) (*record.Session, *gates.Verdict, error) {
 		return nil, nil, err
 	}
 	return s, gates.Judge(s), nil
+}
+
+// openReported reads what report is to show; without a verdict where it asked
+// for tables, or there can be none.
+func openReported(loose *sideFlags, a []string, tables bool) (s *record.Session, v *gates.Verdict, err error) {
+	switch {
+	case loose.given():
+		s, err = loose.read(a)
+		return s, nil, err
+	case len(a) > 1 || isFile(a[0]):
+		s, err = readFiles(a)
+		return s, nil, err
+	}
+	if s, err = record.OpenMeta(a[0]); err != nil {
+		return nil, nil, err
+	}
+	if tables || len(s.Arms) == 1 {
+		s, err = record.Open(a[0])
+		return s, nil, err
+	}
+	return readVerdict(a[0])
+}
+
+// formats are what --format takes.
+func formats() []string { return []string{"text", "md", "json"} }
+
+func showVerdict(w io.Writer, s *record.Session, v *gates.Verdict, format string) error {
+	switch format {
+	case "md":
+		return report.Markdown(w, s, v)
+	case "json":
+		return writeJSON(w, v)
+	}
+	return report.Text(w, s, v, textOptions(w))
+}
+
+func showMeasured(w io.Writer, s *record.Session, m *gates.Measured, format string) error {
+	switch format {
+	case "md":
+		return report.MeasuredMarkdown(w, s, m)
+	case "json":
+		return writeJSON(w, m)
+	}
+	return report.Measured(w, s, m, textOptions(w))
 }
 
 // textOptions fits the report to a terminal; a file or a pipe gets it plain.

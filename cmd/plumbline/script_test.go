@@ -88,6 +88,7 @@ func storyCommands() map[string]func(ts *testscript.TestScript, neg bool, args [
 		"as-nobody":    asNobody,
 		"take-port":    takePort,
 		"nothing-left": nothingLeft,
+		"results":      writeResults,
 		"verdict":      verdictIs,
 		"row":          rowIs,
 	}

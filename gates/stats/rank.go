@@ -47,6 +47,13 @@ func NearestRank(p int, parts ...[]int64) int64 {
 	return low
 }
 
+// Percentile is NearestRank of one sorted sample, at a finer p: thousandths of
+// a percent, 0 to 100,000; 0 is the smallest value. It panics without a value.
+func Percentile(thousandths int, sorted []int64) int64 {
+	i := (thousandths*len(sorted) + 99_999) / 100_000
+	return sorted[max(i, 1)-1]
+}
+
 // rank is ⌈p·n/100⌉ in whole numbers, where no rounding can go wrong.
 func rank(p, n int) int { return (p*n + 99) / 100 }
 
