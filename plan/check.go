@@ -27,11 +27,11 @@ func (d *decoder) check(p *Plan) {
 		}
 	}
 	for _, kind := range p.Kinds {
-		d.checkRouter(kind, "router", p.RouterFor(kind))
+		d.checkRouter(kind, p.Load.TLS, "router", p.RouterFor(kind))
 		for _, arm := range p.Arms {
 			path := join("arms", arm.Name)
 			r := p.RouterFor(kind, arm.Name)
-			d.checkRouter(kind, path, r)
+			d.checkRouter(kind, p.Load.TLS, path, r)
 			if arm.Ref != "" && !r.FromSources() {
 				d.failAt(path+".ref", "changes nothing; add router.build, or use {source}, the folder of its sources")
 			}
@@ -41,7 +41,7 @@ func (d *decoder) check(p *Plan) {
 
 // checkRouter looks at the router as one kind and arm have it. at is the part
 // of the plan to blame: an arm is looked at after the router itself is good.
-func (d *decoder) checkRouter(kind Kind, at string, r Router) {
+func (d *decoder) checkRouter(kind Kind, tls bool, at string, r Router) {
 	if _, ok := d.lines[at+".run"]; ok {
 		at += ".run"
 	}
@@ -55,6 +55,8 @@ func (d *decoder) checkRouter(kind Kind, at string, r Router) {
 			at = join("kinds", kind.Name) + ".env"
 		}
 		d.failAt(at, "uses both {socket} and {port}; keep one of them in run and env together")
+	case (used["cert"] || used["key"]) && !tls:
+		d.failAt(at, "uses {cert} and {key}, which only a plan with TLS has; write load: {tls: true} or {protocol: h2}")
 	case used["build"] && r.Build == "":
 		if fromKind["build"] {
 			at = join("kinds", kind.Name) + ".env"

@@ -54,6 +54,7 @@ func lay(j Job) (l layout, err error) {
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
 	}
+	l.meta.Schedule.Freeze = l.meta.Schedule.Freeze && len(l.arms) > 1
 	if l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs()); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}

@@ -205,7 +205,7 @@ for a session with one arm and for result files of vegeta (gob, CSV or JSON).`,
 				return err
 			case v == nil:
 				if percentiles == nil {
-					percentiles = []float64{50, 90, 95, 99}
+					percentiles = usualPercentiles()
 				}
 				return showMeasured(out, s, gates.Measure(s, percentiles), format)
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,14 +22,6 @@ func writeJSON(w io.Writer, v interface{ JSON() ([]byte, error) }) error {
 		_, err = w.Write(data)
 	}
 	return err
-}
-
-func writeMarkdown(path string, s *record.Session, v *gates.Verdict) error {
-	var b bytes.Buffer
-	if err := report.Markdown(&b, s, v); err != nil {
-		return err
-	}
-	return record.WriteFile(path, b.Bytes())
 }
 
 // readVerdict opens a session with the verdict it holds, else with one on
@@ -74,6 +65,9 @@ func openReported(loose *sideFlags, a []string, tables bool) (s *record.Session,
 	}
 	return readVerdict(a[0])
 }
+
+// usualPercentiles are those of a table when nobody says which.
+func usualPercentiles() []float64 { return []float64{50, 90, 95, 99} }
 
 // formats are what --format takes.
 func formats() []string { return []string{"text", "md", "json"} }

@@ -9,8 +9,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // routerMain is the server that the stories weigh. What it does wrong is said
@@ -39,6 +41,9 @@ func routerMain() {
 	die := f.Bool("die", false, "end before listening")
 	deaf := f.Bool("deaf", false, "never listen")
 	last := f.Int64("last", 0, "end at this request; 0: never")
+	work := f.Duration("work", 0, "do so much for each request, one after the other")
+	cert := f.String("cert", "", "speak TLS with this certificate")
+	key := f.String("key", "", "and this key")
 	stubborn := f.Bool("stubborn", false, "do not end at TERM")
 	scatter := f.Bool("scatter", false, "start a process that leaves the session and one that hides its environment")
 	_ = f.Parse(args) // it ends the process
@@ -76,8 +81,14 @@ func routerMain() {
 	}
 	fmt.Fprintln(os.Stderr, "listening")
 	var served atomic.Int64
-	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var busy sync.Mutex
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := served.Add(1)
+		if *work > 0 {
+			busy.Lock()
+			time.Sleep(*work)
+			busy.Unlock()
+		}
 		if n == *last {
 			fmt.Fprintln(os.Stderr, "out of memory, of all things")
 			os.Exit(9)
@@ -91,7 +102,12 @@ func routerMain() {
 		}
 		w.WriteHeader(*status)
 		fmt.Fprint(w, body)
-	}))
+	})}
+	if *cert != "" {
+		err = server.ServeTLS(l, *cert, *key)
+	} else {
+		err = server.Serve(l)
+	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }

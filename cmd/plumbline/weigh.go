@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -146,20 +147,29 @@ func (f *weighFlags) conduct(c *cobra.Command, job session.Job, prepare func(con
 	if err2 := f.publish(c.OutOrStdout(), s, v); err2 != nil {
 		return v, errors.Join(err, err2)
 	}
+	return v, f.exit(s, v, err)
+}
+
+// exit is the error that a session ends the command with; nil after a pass,
+// and after a single arm was measured to the end.
+func (f *weighFlags) exit(s *record.Session, v *gates.Verdict, err error) error {
+	single := len(s.Arms) == 1
 	var stop *session.StopError
 	switch {
 	case errors.As(err, &stop): // an incomplete session never passes
 		exit := &exitError{code: v.ExitCode}
-		if f.json { // otherwise the report has just said it
+		if f.json || single { // otherwise the report has just said it
 			exit.err = errors.New(strings.TrimSpace(stop.Error() + "\n" + s.Detail))
 		}
-		return v, exit
+		return exit
+	case err != nil && single:
+		return fmt.Errorf("%w; `plumbline report %s` shows what was measured", err, shellQuote(relative(s.Dir)))
 	case err != nil:
-		return v, fmt.Errorf("%w; %d of %d blocks were measured: `plumbline gate %s` judges them", err, v.Blocks, v.Planned, shellQuote(relative(job.Dir)))
-	case v.ExitCode != 0:
-		return v, &exitError{code: v.ExitCode}
+		return fmt.Errorf("%w; %d of %d blocks were measured: `plumbline gate %s` judges them", err, v.Blocks, v.Planned, shellQuote(relative(s.Dir)))
+	case v.ExitCode != 0 && !single:
+		return &exitError{code: v.ExitCode}
 	}
-	return v, nil
+	return nil
 }
 
 // measure prepares and runs a session and judges what it left. The verdict is
@@ -193,28 +203,37 @@ func interruptedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// publish writes verdict and report into the session folder and the result to out.
+// publish writes verdict and report into the session folder and the result to
+// out; of a single arm a table without a verdict.
 func (f *weighFlags) publish(out io.Writer, s *record.Session, v *gates.Verdict) error {
-	data, err := v.JSON()
-	if err != nil {
-		return err
-	}
-	if err := record.WriteFile(filepath.Join(s.Dir, record.VerdictFile), data); err != nil {
+	show := func(w io.Writer, format string) error { return showVerdict(w, s, v, format) }
+	if len(s.Arms) == 1 {
+		m := gates.Measure(s, usualPercentiles())
+		show = func(w io.Writer, format string) error { return showMeasured(w, s, m, format) }
+	} else if err := writeShown(filepath.Join(s.Dir, record.VerdictFile), "json", show); err != nil {
 		return err
 	}
 	path := filepath.Join(s.Dir, record.ReportFile)
-	if err := writeMarkdown(path, s, v); err != nil {
+	if err := writeShown(path, "md", show); err != nil {
 		return err
 	}
 	if f.json {
-		_, err := out.Write(data)
+		return show(out, "json")
+	}
+	if err := show(out, "text"); err != nil {
 		return err
 	}
-	if err := report.Text(out, s, v, textOptions(out)); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "\nreport: %s\n", relative(path))
+	_, err := fmt.Fprintf(out, "\nreport: %s\n", relative(path))
 	return err
+}
+
+// writeShown writes a file, whole or not at all.
+func writeShown(path, format string, show func(w io.Writer, format string) error) error {
+	var b bytes.Buffer
+	if err := show(&b, format); err != nil {
+		return err
+	}
+	return record.WriteFile(path, b.Bytes())
 }
 
 // sessionDir is --out, or a new name in .plumbline beside the plan, a folder
