@@ -19,6 +19,7 @@ type layout struct {
 	targets []targets.Target // those of the set that are sent
 	probes  []targets.Target // the first of each route
 	arms    []launch
+	needs   []service
 	meta    record.Meta // without what only the build can tell
 }
 
@@ -54,6 +55,10 @@ func lay(j Job) (l layout, err error) {
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
 	}
+	if l.needs, err = servicesOf(j.Plan); err != nil {
+		return l, err
+	}
+	l.meta.Services = recorded(l.needs)
 	if l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs()); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}

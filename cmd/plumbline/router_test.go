@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -41,6 +42,7 @@ func routerMain() {
 	last := f.Int64("last", 0, "end at this request; 0: never")
 	stubborn := f.Bool("stubborn", false, "do not end at TERM")
 	scatter := f.Bool("scatter", false, "start a process that leaves the session and one that hides its environment")
+	needs := f.String("needs", "", "ask the server on this socket before every answer")
 	_ = f.Parse(args) // it ends the process
 
 	body := strings.Repeat("x", *size)
@@ -85,6 +87,13 @@ func routerMain() {
 		if n == 1 || n == 20 { // there is no other than the preflight's, and there is load
 			fmt.Fprintln(os.Stderr, "request", n)
 		}
+		if *needs != "" {
+			if err := ask(*needs); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+		}
 		if n%2 == 0 && *fail {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -110,4 +119,20 @@ func scatterChildren() {
 		}
 	}
 	fmt.Fprintln(os.Stderr, "scattered")
+}
+
+// ask gets an answer from the server on a socket.
+func ask(socket string) error {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+		return err
+	}
+	if answer, err := io.ReadAll(c); err != nil || len(answer) == 0 {
+		return fmt.Errorf("no answer from %s (%v)", socket, err)
+	}
+	return nil
 }
