@@ -51,6 +51,7 @@ type row struct {
 	Route, Metric, Verdict string
 	Judged                 bool
 	Effect, Low, High      *float64
+	Values                 *[2]float64
 }
 
 type verdict struct {

@@ -21,6 +21,7 @@ func (d *decoder) check(p *Plan) {
 	if err := p.Schedule.check(); err != nil {
 		d.failAt(err.at, "%s", err.why)
 	}
+	d.checkServices(p)
 	for _, n := range p.CPUs.Load {
 		if slices.Contains(p.CPUs.Arms, n) {
 			d.failAt("cpus", "CPU %d is in both load and arms; the generator must not share one with what it measures", n)
@@ -62,6 +63,23 @@ func (d *decoder) checkRouter(kind Kind, tls bool, at string, r Router) {
 			at = join("kinds", kind.Name) + ".env"
 		}
 		d.failAt(at, "uses {build} without a build command; add build, or name the program by its path")
+	}
+}
+
+// checkServices looks at how often services are started afresh.
+func (d *decoder) checkServices(p *Plan) {
+	for i, s := range p.Services {
+		at := fmt.Sprintf("services[%d]", i)
+		if s.Per == PerBlock && p.Schedule.Mode == record.Sequential {
+			d.failAt(at+".per", "a block's runs are far apart in sequential mode, other blocks' lie between them; write per: session, or use another schedule.mode")
+		}
+		for _, other := range p.Services[:i] {
+			for _, own := range ofService {
+				if s.Per == PerSession && other.Per == PerBlock && uses(s.texts()...)[other.Name+"."+own] {
+					d.failAt(at+".run", "{%s.%s} is another one in every block, but %s is started once per session; write per: block here, or per: session there", other.Name, own, s.Name)
+				}
+			}
+		}
 	}
 }
 

@@ -67,6 +67,7 @@ services:
   - name: cache
     run: [cache, "{port}"]
     env: {DATABASE: "{postgres.dir}"}
+    per: block
 schedule: {mode: interleaved, slice: 100ms, block: 20s, blocks: {min: 12, max: 30}, retries: 0, freeze: false}
 gates:
   latency_p50: {zone: 2.5%}
@@ -102,7 +103,7 @@ func wantFull(dir, path string) *Plan {
 			},
 			{
 				Name: "cache", Run: []string{"cache", "{port}"}, Env: map[string]string{"DATABASE": "{postgres.dir}"},
-				Ready: ServiceReady{Within: time.Minute}, Per: PerSession, Stop: "TERM",
+				Ready: ServiceReady{Within: time.Minute}, Per: PerBlock, Stop: "TERM",
 			},
 		},
 		Kinds: []Kind{

@@ -39,6 +39,9 @@ func TestRefusals(t *testing.T) {
 		{head + "services:\n  - {name: pg, run: [a, \"{port}\"]}\n  - {name: pg, run: [a, \"{port}\"]}\n", "7: services[1]: is the second service called pg; give it another name"},
 		{head + "services:\n  - {name: a, run: [a, \"{port}\", \"{b.port}\"]}\n  - {name: b, run: [a, \"{port}\"]}\n", "6: services[0]: {b.port} is of a service that is started later; put b before a"},
 		{withRun(`[./server, "{socket}", "{pg.port}"]`), "2: router.run[2]: {pg.port}: no service is called pg; add it to services, or write {{ for a literal brace"},
+		{head + "services: [{name: pg, run: [a, \"{port}\"], per: block}]\nschedule: {mode: sequential}\n", "5: services[0].per: a block's runs are far apart in sequential mode, other blocks' lie between them; write per: session, or use another schedule.mode"},
+		{head + "services:\n  - {name: a, run: [a, \"{port}\"], per: block}\n  - {name: b, run: [b, \"{port}\", \"{a.port}\"]}\n", "7: services[1].run: {a.port} is another one in every block, but b is started once per session; write per: block here, or per: session there"},
+
 		// The file as a whole.
 		{"", "1: holds no plan; it starts with the keys router and kinds"},
 		{"# nothing\n---\n", "1: holds no plan; it starts with the keys router and kinds"},

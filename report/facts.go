@@ -109,6 +109,15 @@ func hostLine(s *record.Session) string {
 	return strings.Join(parts, ", ")
 }
 
+// servicesLine names what ran beside the arms; empty: nothing did.
+func servicesLine(s *record.Session) string {
+	var parts []string
+	for _, one := range s.Services {
+		parts = append(parts, fmt.Sprintf("%s (per %s)", one.Name, one.Per))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // build says what an arm was made from: a commit, else the hash of what was started.
 func build(a record.Arm) string {
 	const digits = 12

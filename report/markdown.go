@@ -103,6 +103,9 @@ func (p *markdownPage) about(s *record.Session, v *gates.Verdict) {
 		p.line("%s  ", strings.Join(arms, " · "))
 	}
 	p.line("%s  ", prose(scheduleLine(s, v)))
+	if line := servicesLine(s); line != "" {
+		p.line("with %s  ", prose(line))
+	}
 	p.line("%s", prose(hostLine(s)))
 	if state := stateLine(s); state != "" {
 		p.line("  \nsession %s", prose(state))

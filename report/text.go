@@ -132,6 +132,9 @@ func (p *textPage) about(s *record.Session, v *gates.Verdict) {
 		p.line("  %-10s %s  %s", clean(string(a.Role)), pad(clean(labelOf(s, a.Name)), wide, false), made)
 	}
 	p.prose("  schedule   ", clean(scheduleLine(s, v)))
+	if line := servicesLine(s); line != "" {
+		p.prose("  services   ", clean(line))
+	}
 	p.prose("  host       ", clean(hostLine(s)))
 	if state := stateLine(s); state != "" {
 		p.line("  %-10s %s", "session", clean(state))

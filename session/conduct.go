@@ -12,6 +12,7 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"plumbline/plan"
 	"plumbline/record"
 	"plumbline/session/load"
 	"plumbline/session/router"
@@ -94,6 +95,8 @@ type conductor struct {
 	probes  []targets.Target // the first target of each route
 	hooks   Hooks
 
+	services *services // what the arms need; nil: nothing
+
 	order    *order
 	todo     []group
 	spent    int // blocks that were begun or are to be, without those that an interruption took
@@ -139,6 +142,7 @@ func (c *conductor) run(ctx context.Context) error {
 		return err
 	}
 	err := c.groups(ctx)
+	c.services.end()
 	var stop *StopError
 	switch {
 	case err == nil:
@@ -271,7 +275,18 @@ func (c *conductor) groups(ctx context.Context) error {
 // routers are gone and each run that was begun is on disk in its final state.
 func (c *conductor) group(ctx context.Context, g group) error {
 	var members []*member
-	err := c.measure(ctx, g, &members)
+	err := c.services.serve(ctx, g.block, func(name string) {
+		c.tell(Event{Phase: "starting", Block: g.block, Arm: name})
+	})
+	if err == nil {
+		err = c.measure(ctx, g, &members)
+	}
+	var fault *faultError
+	if errors.As(err, &fault) { // for want of a service, it may be
+		if dead := c.services.blame(ctx); dead != nil {
+			err, fault = dead, nil
+		}
+	}
 	c.tell(Event{Phase: "stopping", Block: g.block})
 	var stops sync.WaitGroup
 	for _, m := range members {
@@ -286,10 +301,11 @@ func (c *conductor) group(ctx context.Context, g group) error {
 	}
 	stops.Wait()
 
-	var fault *faultError
 	var wrong *AnswerError
-	isFault := errors.As(err, &fault) && ctx.Err() == nil
+	var unserved *ServiceError
+	isFault := fault != nil && ctx.Err() == nil
 	errors.As(err, &wrong)
+	isUnserved := errors.As(err, &unserved) && ctx.Err() == nil
 	for _, m := range members {
 		m.run.Ended = time.Now()
 		switch {
@@ -302,14 +318,24 @@ func (c *conductor) group(ctx context.Context, g group) error {
 			if wrong != nil { // it lives, but does not answer as it must
 				m.run.State = record.Stopped
 			}
+		case isUnserved:
+			m.run.State, m.run.Reason = record.Stopped, err.Error()
 		default:
 			m.run.State, m.run.Reason = record.Stopped, "its block ended early"
 		}
 		if m.w != nil {
-			if err2 := m.w.Finish(m.run); err2 != nil && (err == nil || isFault) {
+			if err2 := m.w.Finish(m.run); err2 != nil && (err == nil || isFault || isUnserved) {
 				return err2
 			}
 		}
+	}
+	if isUnserved {
+		c.lost = err.Error()
+		if unserved.Ends {
+			return &StopError{err}
+		}
+		c.services.stop(plan.PerBlock) // what is still to come gets fresh ones
+		return nil                     // nobody's fault: no arm has lost a run
 	}
 	if !isFault {
 		return err
@@ -473,9 +499,12 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		}
 	}
 	live, cancel := context.WithCancel(ctx)
+	unserved := c.services.ended()
 	go func() {
 		select {
 		case <-m.proc.Done():
+			cancel()
+		case <-unserved:
 			cancel()
 		case <-live.Done():
 		}
@@ -493,13 +522,16 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		if ctx.Err() != nil { // what we cut off ourselves is no error of the router
 			rs = slices.DeleteFunc(rs, func(r *vegeta.Result) bool { return r.Code == 0 })
 		}
-		return sink(rs)
+		return sink(c.services.excuse(rs))
 	})
 	cancel()
 	switch {
 	case ctx.Err() != nil:
 		return o, context.Cause(ctx)
 	case err != nil:
+		return o, err
+	}
+	if err := c.services.alive(when); err != nil {
 		return o, err
 	}
 	if err := m.proc.Alive(when); err != nil {

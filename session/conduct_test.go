@@ -71,7 +71,9 @@ type fakeProcess struct {
 func (p *fakeProcess) end(how string) {
 	p.once.Do(func() {
 		p.stage.note("%s %s", how, p.id)
+		p.stage.mu.Lock()
 		delete(p.stage.alive, p.id)
+		p.stage.mu.Unlock()
 		close(p.done)
 	})
 }
@@ -98,7 +100,7 @@ func (p *fakeProcess) WaitReady(ctx context.Context) error {
 func (p *fakeProcess) Alive(when string) error {
 	select {
 	case <-p.done:
-		return &router.DeathError{When: when}
+		return &router.DeathError{Name: "the router", When: when}
 	default:
 		return nil
 	}

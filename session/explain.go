@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"plumbline/plan"
 	"plumbline/record"
 )
 
@@ -40,6 +41,9 @@ func Explain(w io.Writer, j Job) error {
 		if i == 0 || strings.Join(a.router.Run, "\x00") != strings.Join(l.arms[i-1].router.Run, "\x00") {
 			e.line(head(i, "start"), "%s", strings.Join(a.router.Run, " "))
 		}
+	}
+	for i, n := range l.needs {
+		e.service(head(i, "services"), n)
 	}
 	r := l.arms[0].router
 	ready := "a connection is accepted"
@@ -145,6 +149,32 @@ func (e *explainer) arm(l launch, against bool) string {
 		what = "the working tree with its tracked changes"
 	}
 	return fmt.Sprintf("%s (%s): %s", l.arm.Name, l.arm.Role, what)
+}
+
+// service says what is done for a service, in order.
+func (e *explainer) service(head string, s service) {
+	how := "once per session"
+	if s.Per == plan.PerBlock {
+		how = "afresh for every block"
+	}
+	if s.account != nil {
+		how += ", as user " + s.account.name
+	}
+	e.line(head, "%s, %s: %s", s.Name, how, oneLine(strings.Join(s.Run, " ")))
+	for _, line := range s.Setup {
+		e.line("", "before: %s", oneLine(line))
+	}
+	ready := "a connection is accepted"
+	switch {
+	case s.Ready.HTTP != "":
+		ready = "GET " + s.Ready.HTTP + " answers with a status below 400"
+	case s.Ready.Run != "":
+		ready = "`" + oneLine(s.Ready.Run) + "` succeeds"
+	}
+	e.line("", "ready when %s, within %s; stopped by %s", ready, s.Ready.Within, s.Stop)
+	for _, line := range s.Fixtures {
+		e.line("", "then: %s", oneLine(line))
+	}
 }
 
 func head(i int, name string) string {

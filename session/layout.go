@@ -19,6 +19,7 @@ type layout struct {
 	targets []targets.Target // those of the set that are sent
 	probes  []targets.Target // the first of each route
 	arms    []launch
+	needs   []service
 	meta    record.Meta // without what only the build can tell
 }
 
@@ -55,6 +56,10 @@ func lay(j Job) (l layout, err error) {
 		return l, err
 	}
 	l.meta.Schedule.Freeze = l.meta.Schedule.Freeze && len(l.arms) > 1
+	if l.needs, err = servicesOf(j.Plan); err != nil {
+		return l, err
+	}
+	l.meta.Services = recorded(l.needs)
 	if l.meta.Load.CPUs, l.meta.Load.ArmCPUs, err = cpusOf(j.Plan.CPUs, allowedCPUs()); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}

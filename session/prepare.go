@@ -105,7 +105,7 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 		return p.session, err
 	}
 	c := &conductor{
-		folder: p.folder, session: p.session, stage: p.stage, probes: p.probes, hooks: hooks,
+		folder: p.folder, session: p.session, stage: p.stage, services: p.stage.services, probes: p.probes, hooks: hooks,
 		deaths: map[string]int{}, started: map[string]bool{},
 	}
 	return p.session, c.run(ctx)
@@ -268,7 +268,7 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 	if p.temp, err = newTempDir(); err != nil {
 		return nil, err
 	}
-	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, load: l.meta.Load, targets: l.targets, guard: p.guard}
+	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, session: p.folder.Dir(), load: l.meta.Load, targets: l.targets, guard: p.guard}
 	if l.meta.Load.TLS {
 		if p.stage.certificate, err = newCertificate(p.temp.path, hostsOf(l.targets)...); err != nil {
 			return nil, err
@@ -282,6 +282,9 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 		arms = append(arms, l.arms[i].arm)
 	}
 	p.stage.launches = l.arms
+	if len(l.needs) > 0 {
+		p.stage.services = &services{list: l.needs, start: p.stage.serve}
+	}
 	return arms, nil
 }
 

@@ -36,7 +36,11 @@ type launch struct {
 type machine struct {
 	planDir  string
 	temp     string // short and private: a unix socket's path has room for some 100 bytes
+	session  string // folder of the session
 	launches []launch
+	services *services
+	serves   int // services started so far
+	marks    int // given to them and their shell lines
 	load     record.Load
 	targets  []targets.Target
 	guard    *guard
@@ -68,6 +72,7 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 		return nil, nil, err
 	}
 	values := l.values(dir)
+	maps.Copy(values, m.services.values())
 	address := router.Address{Network: "unix", Addr: dir + ".sock"}
 	values["socket"] = address.Addr
 	if l.uses("{port}") {
@@ -128,8 +133,12 @@ func (l launch) expand(values map[string]string) (args, env []string, err error)
 
 // uses tells whether a placeholder stands anywhere in the command or its environment.
 func (l launch) uses(placeholder string) bool {
-	all := append(slices.Collect(maps.Values(l.router.Env)), l.router.Run...)
-	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, placeholder) })
+	return mentions(append(slices.Collect(maps.Values(l.router.Env)), l.router.Run...), placeholder)
+}
+
+// mentions tells whether a placeholder stands in one of the texts.
+func mentions(texts []string, placeholder string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, placeholder) })
 }
 
 // freePort asks the kernel for a port that nobody listens on at the moment.

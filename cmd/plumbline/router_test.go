@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -49,6 +50,7 @@ func routerMain() {
 	from := f.Int64("from", 0, "do what -does says from this request on; 0: never")
 	does := f.String("does", "", "500, hang, endless (body) or close (the connection)")
 	scatter := f.Bool("scatter", false, "start a process that leaves the session and one that hides its environment")
+	needs := f.String("needs", "", "ask the server on this socket before every answer")
 	_ = f.Parse(args) // it ends the process
 
 	body := strings.Repeat("x", *size)
@@ -111,6 +113,13 @@ func routerMain() {
 			misbehave(w, r, *does)
 			return
 		}
+		if *needs != "" {
+			if err := ask(*needs); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+		}
 		if n%2 == 0 && *fail {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -158,4 +167,20 @@ func misbehave(w http.ResponseWriter, r *http.Request, how string) {
 	case "close":
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// ask gets an answer from the server on a socket.
+func ask(socket string) error {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+		return err
+	}
+	if answer, err := io.ReadAll(c); err != nil || len(answer) == 0 {
+		return fmt.Errorf("no answer from %s (%v)", socket, err)
+	}
+	return nil
 }

@@ -24,7 +24,6 @@ import (
 func startFrozen(newCmd func() *exec.Cmd, cpus []int, mark string) (*exec.Cmd, freezer, error) {
 	if c, err := newCgroup(); err == nil {
 		cmd := newCmd()
-		cmd.SysProcAttr = processAttributes()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.folder.Fd())
 		err := Spawn(cmd, cpus)
 		if err == nil {

@@ -11,6 +11,9 @@ import (
 // ownsAddress makes sure that the socket that answers belongs to the router:
 // a stranger on the same address would be measured in its place.
 func (p *Process) ownsAddress() error {
+	if p.cfg.Address == (Address{}) {
+		return nil
+	}
 	inodes, err := listening(p.cfg.Address)
 	if err != nil || len(inodes) == 0 {
 		return nil // the kernel's table does not show it (another network namespace): not checked
@@ -23,7 +26,7 @@ func (p *Process) ownsAddress() error {
 			}
 		}
 	}
-	return fmt.Errorf("the router runs, but the socket on %s belongs to another process; if the router started it in the background, keep it in the foreground", p.cfg.Address)
+	return fmt.Errorf("%s runs, but the socket on %s belongs to another process; if it started that in the background, keep it in the foreground", p.cfg.name(), p.cfg.Address)
 }
 
 // listening returns the sockets that listen on an address, as their links in /proc/PID/fd read.

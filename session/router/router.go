@@ -39,26 +39,36 @@ func (a Address) String() string {
 
 // Config is what a process needs to be started.
 type Config struct {
-	Args    []string // program and arguments, without placeholders
-	Env     []string // the whole environment
-	Mark    string   // NAME=VALUE to add to it, by which EndMarked knows what the process started; may be empty
-	Dir     string   // working folder
-	Log     string   // file for its output
-	CPUs    []int    // CPUs it may use; empty: all
-	Address Address
-	Ready   Ready
-	Stop    syscall.Signal // asks it to end; it is killed if it has not within Grace
-	Grace   time.Duration  // 0: 5 s
+	Name       string              // what errors call it; empty: the router
+	Args       []string            // program and arguments, without placeholders
+	Env        []string            // the whole environment
+	Mark       string              // NAME=VALUE to add to it, by which EndMarked knows what the process started; may be empty
+	Dir        string              // working folder
+	Log        string              // file for its output
+	CPUs       []int               // CPUs it may use; empty: all
+	Credential *syscall.Credential // whom it runs as; nil: as plumbline
+	Address    Address             // where it listens; zero: nowhere that could be looked at
+	Ready      Ready
+	Stop       syscall.Signal // asks it to end; it is killed if it has not within Grace
+	Grace      time.Duration  // 0: 5 s
+}
+
+func (c Config) name() string {
+	if c.Name == "" {
+		return "the router"
+	}
+	return c.Name
 }
 
 // Ready says when a process is ready for requests.
 type Ready struct {
-	Path   string        // answers a GET with a status below 400; empty: a connection is accepted
+	Path   string        // answers a GET with a status below 400
 	TLS    bool          // the GET goes over TLS, with any certificate, in HTTP/1.1 or HTTP/2
+	Run    string        // shell line that succeeds; with neither this nor Path a connection is accepted
 	Within time.Duration // limit
 }
 
-// Process is a running router.
+// Process is a running router, or another program that serves one.
 type Process struct {
 	cfg     Config
 	cmd     *exec.Cmd
@@ -73,8 +83,9 @@ type Process struct {
 	stopOnce sync.Once
 }
 
-// DeathError says that the router ended by itself, and what it said last.
+// DeathError says that a process ended by itself, and what it said last.
 type DeathError struct {
+	Name string // as errors call it
 	When string // before it was ready, under load, ...
 	Exit error  // nil: exit status 0
 	Tail string // last lines of the log
@@ -86,7 +97,7 @@ func (e *DeathError) Error() string {
 		how = e.Exit.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "the router ended %s (%s)", e.When, how)
+	fmt.Fprintf(&b, "%s ended %s (%s)", e.Name, e.When, how)
 	switch lower := strings.ToLower(e.Tail); {
 	case strings.Contains(lower, "address already in use"):
 		b.WriteString("; something else listens on its address: use {port} or {socket} in run, so that every run gets one of its own")
@@ -99,15 +110,16 @@ func (e *DeathError) Error() string {
 // Detail shows the end of the log.
 func (e *DeathError) Detail() string { return endOfLog(e.Tail) }
 
-// LateError says that the router was not ready in time.
+// LateError says that a process was not ready in time.
 type LateError struct {
+	Name   string // as errors call it
 	Within time.Duration
 	Last   error  // of the last probe
 	Tail   string // last lines of its log
 }
 
 func (e *LateError) Error() string {
-	return fmt.Sprintf("the router was not ready within %s: %v", e.Within, e.Last)
+	return fmt.Sprintf("%s was not ready within %s: %v", e.Name, e.Within, e.Last)
 }
 
 // Detail shows the end of the log.
@@ -123,16 +135,19 @@ func endOfLog(tail string) string {
 // Start runs the program. The caller must Stop it, whatever else fails. An
 // address that is already served is refused: the load would go to a stranger.
 func Start(cfg Config) (*Process, error) {
+	failed := func(err error) error { return fmt.Errorf("starting %s: %w%s", cfg.name(), err, notFoundHint(err)) }
 	if len(cfg.Args) == 0 {
-		return nil, errors.New("starting the router: no command")
+		return nil, failed(errors.New("no command"))
 	}
-	if c, err := cfg.Address.Dial(context.Background()); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("starting the router: something already listens on %s", cfg.Address)
+	if cfg.Address != (Address{}) {
+		if c, err := cfg.Address.Dial(context.Background()); err == nil {
+			c.Close()
+			return nil, failed(fmt.Errorf("something already listens on %s", cfg.Address))
+		}
 	}
 	log, err := os.OpenFile(cfg.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("starting the router: %w", err)
+		return nil, failed(fmt.Errorf("its log: %w", err))
 	}
 	env := slices.Clone(cfg.Env)
 	if cfg.Mark != "" {
@@ -142,6 +157,8 @@ func Start(cfg Config) (*Process, error) {
 	cmd, freezer, err := startFrozen(func() *exec.Cmd {
 		cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, env, log, log
+		cmd.SysProcAttr = processAttributes()
+		cmd.SysProcAttr.Credential = cfg.Credential
 		// A relative program is looked for in the working folder, as a shell would.
 		if strings.Contains(cfg.Args[0], "/") && !filepath.IsAbs(cfg.Args[0]) {
 			cmd.Path, cmd.Err = filepath.Join(cfg.Dir, cfg.Args[0]), nil
@@ -150,7 +167,7 @@ func Start(cfg Config) (*Process, error) {
 	}, cfg.CPUs, cfg.Mark)
 	if err != nil {
 		log.Close()
-		return nil, fmt.Errorf("starting the router: %w%s", err, notFoundHint(err))
+		return nil, failed(err)
 	}
 	p := &Process{cfg: cfg, cmd: cmd, log: log, freezer: freezer, started: started, done: make(chan struct{})}
 	go func() {
@@ -190,7 +207,27 @@ func (p *Process) Alive(when string) error {
 }
 
 func (p *Process) death(when string) error {
-	return &DeathError{When: when, Exit: p.err, Tail: tail(p.cfg.Log, 10)}
+	return &DeathError{Name: p.cfg.name(), When: when, Exit: p.err, Tail: tail(p.cfg.Log, 10)}
+}
+
+// Run starts a program that is to end by itself and waits until it has; what
+// it has left running then is ended, too. Another exit status than 0 is a
+// *DeathError.
+func Run(ctx context.Context, cfg Config) error {
+	p, err := Start(cfg)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.done:
+	}
+	if p.err != nil {
+		return p.death("with an error")
+	}
+	return nil
 }
 
 // WaitReady polls until the router answers and is the one that answers.
@@ -209,9 +246,13 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	last := errors.New("no answer yet")
-	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
-		// A probe of its own limit: a server that accepts and then hangs is asked again.
-		probe, stop := context.WithTimeout(ctx, 2*time.Second)
+	// A probe of its own limit: a server that accepts and then hangs is asked again.
+	limit, pause := 2*time.Second, 20*time.Millisecond
+	if p.cfg.Ready.Run != "" { // starting a program takes longer, and costs the server more
+		limit, pause = 10*time.Second, 200*time.Millisecond
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, pause) {
+		probe, stop := context.WithTimeout(ctx, limit)
 		err := p.probe(probe, client)
 		stop()
 		if err == nil {
@@ -234,7 +275,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 			if context.Cause(ctx) != errLate {
 				return context.Cause(ctx)
 			}
-			return &LateError{Within: p.cfg.Ready.Within, Last: last, Tail: tail(p.cfg.Log, 10)}
+			return &LateError{Name: p.cfg.name(), Within: p.cfg.Ready.Within, Last: last, Tail: tail(p.cfg.Log, 10)}
 		case <-time.After(wait):
 		}
 	}
@@ -243,7 +284,10 @@ func (p *Process) WaitReady(ctx context.Context) error {
 var errLate = errors.New("not ready in time")
 
 func (p *Process) probe(ctx context.Context, client *http.Client) error {
-	if p.cfg.Ready.Path == "" {
+	switch {
+	case p.cfg.Ready.Run != "":
+		return p.askByCommand(ctx)
+	case p.cfg.Ready.Path == "":
 		c, err := p.cfg.Address.Dial(ctx)
 		if err != nil {
 			return err
@@ -272,10 +316,25 @@ func (p *Process) probe(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
+// askByCommand runs the line that succeeds once the process is ready. What it
+// says until then is kept out of the log but for the error.
+func (p *Process) askByCommand(ctx context.Context) error {
+	cfg := p.cfg
+	cfg.Name, cfg.Args, cfg.Log = "`"+cfg.Ready.Run+"`", []string{"sh", "-c", cfg.Ready.Run}, cfg.Log+".ready"
+	cfg.Mark, cfg.Address, cfg.Stop, cfg.Grace = "", Address{}, syscall.SIGTERM, time.Second
+	defer os.Remove(cfg.Log)
+	err := Run(ctx, cfg)
+	var death *DeathError
+	if errors.As(err, &death) && death.Tail != "" {
+		return fmt.Errorf("%w: %s", err, death.Tail[strings.LastIndexByte(death.Tail, '\n')+1:])
+	}
+	return err
+}
+
 // Freeze stops the process and all its children from running until Thaw.
 func (p *Process) Freeze() error {
 	if err := p.freezer.freeze(); err != nil && p.Alive("") == nil {
-		return fmt.Errorf("freezing the idle router: %w", err)
+		return fmt.Errorf("freezing %s while it is idle: %w", p.cfg.name(), err)
 	}
 	return nil
 }
@@ -283,7 +342,7 @@ func (p *Process) Freeze() error {
 // Thaw lets it run again.
 func (p *Process) Thaw() error {
 	if err := p.freezer.thaw(); err != nil && p.Alive("") == nil {
-		return fmt.Errorf("thawing the router: %w", err)
+		return fmt.Errorf("thawing %s: %w", p.cfg.name(), err)
 	}
 	return nil
 }

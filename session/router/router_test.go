@@ -447,6 +447,7 @@ func TestPinned(t *testing.T) {
 func BenchmarkFreezeThaw(b *testing.B) {
 	cmd, best, err := startFrozen(func() *exec.Cmd {
 		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}, nil, "")
 	if err != nil {
