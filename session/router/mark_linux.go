@@ -20,32 +20,33 @@ import (
 // its environment and left its group) stays. Only Linux lets us look.
 func EndMarked(mark string, grace time.Duration) {
 	begun := time.Now()
-	ending, asked := map[int]int{}, map[int]bool{}
+	ending, groups := map[int]bool{}, map[int]bool{}
+	// A process may fork while it is being ended, so look again until none is left.
 	for time.Since(begun) < grace+patience {
-		// A process may fork while it is being ended, so look again until none is left.
-		found := marked(mark)
-		maps.Copy(ending, found)
+		for pid, group := range marked(mark) {
+			ending[pid] = true
+			switch {
+			case group == 0 || group == syscall.Getpgrp(): // gone, or nothing that we started
+			case time.Since(begun) >= grace:
+				_ = syscall.Kill(-group, syscall.SIGKILL)
+				groups[group] = true
+			case !groups[group]: // once: a second TERM would end git while it puts away what it began
+				_ = syscall.Kill(-group, syscall.SIGTERM)
+				groups[group] = true
+			}
+		}
 		// One that has lost its memory has no environment, but still its files.
-		maps.DeleteFunc(ending, func(pid, _ int) bool {
+		maps.DeleteFunc(ending, func(pid int, _ bool) bool {
 			state, _ := readStat(fmt.Sprintf("/proc/%d/stat", pid))
 			return state == "" || state == "Z"
 		})
 		if len(ending) == 0 {
-			return
-		}
-		for pid, group := range found {
-			switch {
-			case time.Since(begun) >= grace:
-				if group > 0 && group != syscall.Getpgrp() {
-					_ = syscall.Kill(-group, syscall.SIGKILL)
-				}
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			case !asked[pid]: // once: a second TERM would end git while it puts away what it began
-				_ = syscall.Kill(pid, syscall.SIGTERM)
-				asked[pid] = true
-			}
+			break
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+	for group := range groups { // one that hides its environment may be in it
+		EndGroup(group)
 	}
 }
 
