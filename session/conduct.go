@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -483,7 +484,10 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 	o, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			if r.Code == 0 && r.Latency >= tooLong {
-				hangs = record.RouteName(r.Method, r.URL)
+				hangs = record.RouteName(r.Method, r.URL) + " gave no answer"
+				if strings.HasPrefix(r.Error, load.Unended) {
+					hangs = record.RouteName(r.Method, r.URL) + " did not end its answer"
+				}
 			}
 		}
 		if ctx.Err() != nil { // what we cut off ourselves is no error of the router
@@ -502,7 +506,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		return o, &faultError{m, err}
 	}
 	if hangs != "" { // every slice would wait for it again
-		return o, &faultError{m, fmt.Errorf("%s gave no answer within %s", hangs, tooLong)}
+		return o, &faultError{m, fmt.Errorf("%s within %s", hangs, tooLong)}
 	}
 	if freeze {
 		if err := m.proc.Freeze(); err != nil {

@@ -45,6 +45,9 @@ func routerMain() {
 	cert := f.String("cert", "", "speak TLS with this certificate")
 	key := f.String("key", "", "and this key")
 	stubborn := f.Bool("stubborn", false, "do not end at TERM")
+	background := f.Bool("background", false, "go on in another process, and end")
+	from := f.Int64("from", 0, "do what -does says from this request on; 0: never")
+	does := f.String("does", "", "500, hang, endless (body) or close (the connection)")
 	scatter := f.Bool("scatter", false, "start a process that leaves the session and one that hides its environment")
 	_ = f.Parse(args) // it ends the process
 
@@ -70,6 +73,14 @@ func routerMain() {
 	if *scatter {
 		scatterChildren()
 	}
+	if *background {
+		child := exec.Command(os.Args[0], "-listen", *listen)
+		if err := child.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	network := "tcp"
 	if strings.Contains(*listen, "/") {
 		network = "unix"
@@ -82,7 +93,7 @@ func routerMain() {
 	fmt.Fprintln(os.Stderr, "listening")
 	var served atomic.Int64
 	var busy sync.Mutex
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := served.Add(1)
 		if *work > 0 {
 			busy.Lock()
@@ -95,6 +106,10 @@ func routerMain() {
 		}
 		if n == 1 || n == 20 { // there is no other than the preflight's, and there is load
 			fmt.Fprintln(os.Stderr, "request", n)
+		}
+		if *from > 0 && n >= *from {
+			misbehave(w, r, *does)
+			return
 		}
 		if n%2 == 0 && *fail {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -126,4 +141,21 @@ func scatterChildren() {
 		}
 	}
 	fmt.Fprintln(os.Stderr, "scattered")
+}
+
+func misbehave(w http.ResponseWriter, r *http.Request, how string) {
+	switch how {
+	case "500":
+		w.WriteHeader(http.StatusInternalServerError)
+	case "hang":
+		fmt.Fprintln(os.Stderr, "thinking")
+		<-r.Context().Done()
+	case "endless":
+		for r.Context().Err() == nil {
+			fmt.Fprint(w, strings.Repeat("x", 1<<16))
+			time.Sleep(10 * time.Millisecond)
+		}
+	case "close":
+		panic(http.ErrAbortHandler)
+	}
 }

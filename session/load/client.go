@@ -194,7 +194,7 @@ func (c *Client) Ask(ctx context.Context, t targets.Target) record.Answer {
 		n += rest
 	}
 	if err != nil {
-		a.Error = fmt.Sprintf("reading the body: %v", err)
+		a.Error = fmt.Sprintf("reading the body: %v", unended(n, err))
 		return a
 	}
 	a.Status, a.BodyBytes, a.Excerpt = res.StatusCode, n, head.String()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -75,7 +76,7 @@ func (s *sized) Read(p []byte) (int, error) {
 	}
 	n, err := io.Copy(io.Discard, s.body)
 	if err != nil {
-		return 0, err
+		return 0, unended(n, err)
 	}
 	s.done = true
 	binary.NativeEndian.PutUint64(p, uint64(n))
@@ -85,6 +86,17 @@ func (s *sized) Read(p []byte) (int, error) {
 func (s *sized) Close() error {
 	defer s.cancel()
 	return s.body.Close()
+}
+
+// Unended begins the error of a request whose answer came, but not to its end in time.
+const Unended = "the body had not ended"
+
+// unended says so of a body that was too slow, or endless, after n bytes.
+func unended(n int64, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%s after %d MB: %w", Unended, n/1e6, context.DeadlineExceeded)
 }
 
 // size is what a result's body says; a request that failed has none.
