@@ -471,6 +471,13 @@ func (c *conductor) preflight(ctx context.Context, m *member) error {
 	if c.first == "" {
 		c.first = m.arm.Label
 	}
+	if slices.ContainsFunc(answers, func(a record.Answer) bool { return a.Error != "" }) {
+		// A router that dies closes its connections a moment before its end is known.
+		select {
+		case <-m.proc.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 	if err := m.proc.Alive("at the first requests"); err != nil {
 		return &faultError{m, err}
 	}
