@@ -189,6 +189,11 @@ func TestMeasure(t *testing.T) {
 	if lost.Requests != 4 || lost.Errors == nil || *lost.Errors != 1 || lost.Latency != nil {
 		t.Errorf("without a target: %+v", lost)
 	}
+	// Answers that are errors are fast, maybe, but no answers.
+	s.Runs[1].Preflight = []record.Answer{{Route: "GET /a", Status: 500}}
+	if got := gates.Measure(s, []float64{50}).Rows[0]; got.Counted != 4 || got.Requests != 13 {
+		t.Errorf("with a run that failed: %+v", got)
+	}
 	if s.Runs[0].Samples["GET /a"].Latency[1] != 9000 {
 		t.Error("the session's samples were sorted")
 	}

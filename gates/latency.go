@@ -56,14 +56,14 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 			points = points[1 : len(points)-1]
 		}
 		if points[0].p > 25 {
-			r.tooFew(m.at(25), len(p.blocks))
+			p.tooFew(r, m.at(25))
 			return
 		}
 		if points[0].p > 5 {
 			r.Reasons = append(r.Reasons, fmt.Sprintf("judged from P%d to P%d: too few requests beyond", points[0].p, 100-points[0].p))
 		}
 	} else if len(points[0].effects) < minBlocks {
-		r.tooFew(points[0], len(p.blocks))
+		p.tooFew(r, points[0])
 		return
 	}
 	if n := len(points[0].effects); n < len(p.blocks) {
@@ -136,14 +136,18 @@ func (r *row) show() {
 	}
 }
 
-func (r *row) tooFew(pt point, blocks int) {
+func (p *pairing) tooFew(r *row, pt point) {
 	need := minBeyond
 	if pt.p == 99 {
 		need = minBeyondP99
 	}
+	remedy := "lengthen slice or block, or raise the number of blocks"
+	if p.session.Loose {
+		remedy = "longer attacks have more"
+	}
 	r.Blocks = len(pt.effects)
-	r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests: %d of %d blocks had %d beyond P%d in each arm, %d must; lengthen slice or block, or raise the number of blocks",
-		len(pt.effects), blocks, need, pt.p, minBlocks))
+	r.Reasons = append(r.Reasons, fmt.Sprintf("too few requests: %d of %d blocks had %d beyond P%d in each arm, %d must; %s",
+		len(pt.effects), len(p.blocks), need, pt.p, minBlocks, remedy))
 }
 
 // of are the points that a metric is about.

@@ -296,11 +296,11 @@ func TestLooseReadsASession(t *testing.T) {
 // Wherever a file is cut, it is refused, or holds fewer requests.
 func TestLooseCut(t *testing.T) {
 	for _, encoding := range encodings() {
-		data := encode(t, encoding, attack(epoch, 4))
-		path := filepath.Join(t.TempDir(), "results")
+		data := encode(t, encoding, attack(epoch, 3))
+		path := place(t, data)
 		whole := 0
-		for n := range data {
-			if err := os.WriteFile(path, data[:n], 0o644); err != nil {
+		for n := len(data) - 1; n >= 0; n-- {
+			if err := os.Truncate(path, int64(n)); err != nil {
 				t.Fatal(err)
 			}
 			s, err := readOne(path)
@@ -308,12 +308,12 @@ func TestLooseCut(t *testing.T) {
 				continue
 			}
 			whole++
-			if s.Runs[0].Sent >= 4 {
+			if s.Runs[0].Sent >= 3 {
 				t.Errorf("%s: the first %d of %d bytes hold %d requests", encoding, n, len(data), s.Runs[0].Sent)
 			}
 		}
-		if whole != 3 { // only between two requests
-			t.Errorf("%s: %d cuts are not seen, want 3", encoding, whole)
+		if whole != 2 { // only between two requests
+			t.Errorf("%s: %d cuts are not seen, want 2", encoding, whole)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestLooseOrder(t *testing.T) {
 
 // A file is read in pieces; one that does not fit into a piece is the same.
 func TestLooseLong(t *testing.T) {
-	const n = 300_000
+	const n = 150_000 // more than a piece
 	all := make([]*vegeta.Result, n)
 	for k := range all {
 		all[k] = result(0, k, float64(k)/100, "GET /a", 200, time.Duration(1+k))
