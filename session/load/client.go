@@ -73,9 +73,15 @@ func New(cfg Config) *Client {
 		MaxIdleConnsPerHost: cfg.Workers,
 		MaxConnsPerHost:     cfg.Workers, // or workers that start together dial more than they need
 		DisableCompression:  true,
+		IdleConnTimeout:     idleFor,
 	})
 	return c
 }
+
+// idleFor is how long a connection may have been idle and is used again, while
+// another arm warms up or has its slices. Servers close idle ones after a while
+// (Node after 5 s), a frozen one just as it is thawed: under our request.
+const idleFor = 2 * time.Second
 
 // newClient makes a client without a way to the arm, which use gives it.
 func newClient(cfg Config) *Client {
