@@ -173,10 +173,14 @@ func (c cell) read(t testing.TB, dir string) []session {
 	return all
 }
 
+// effectsOf has NaN where a percentile could not be compared.
 func effectsOf(v *gates.Verdict) map[string][3]float64 {
 	all := map[string][3]float64{}
 	for _, r := range v.Comparisons {
-		effects := all[r.Route]
+		if r.Metric != record.LatencyDistribution {
+			continue
+		}
+		effects := [3]float64{math.NaN(), math.NaN(), math.NaN()}
 		for _, pt := range r.Percentiles {
 			if i := slices.Index(shown[:], pt.P); i >= 0 {
 				effects[i] = pt.Effect
@@ -187,16 +191,19 @@ func effectsOf(v *gates.Verdict) map[string][3]float64 {
 	return all
 }
 
-// pools are the recorded blocks from which a session may be drawn. The drift
-// between the halves of a sequential session is that session's own, so blocks
-// of two of them do not mix.
+// pools are the recorded blocks from which a session may be drawn, those that
+// are whole. The drift between the halves of a sequential session is that
+// session's own, so blocks of two of them do not mix.
 func (c cell) pools(sessions []session) [][][]*record.Run {
 	var pools [][][]*record.Run
 	for _, s := range sessions {
 		byBlock := map[int][]*record.Run{}
 		for _, r := range s.Runs {
-			byBlock[r.Block] = append(byBlock[r.Block], r)
+			if r.State == record.Complete {
+				byBlock[r.Block] = append(byBlock[r.Block], r)
+			}
 		}
+		maps.DeleteFunc(byBlock, func(_ int, runs []*record.Run) bool { return len(runs) != len(s.Arms) })
 		blocks := slices.Collect(maps.Values(byBlock))
 		slices.SortFunc(blocks, func(a, b []*record.Run) int { return a[0].Block - b[0].Block })
 		if c.mode == record.Sequential || pools == nil {
@@ -345,10 +352,13 @@ func seenIn(l live, a, b []session) []string {
 	rows, false5 := 0, 0
 	var spread, sign []string
 	for i := range shown {
-		squares, largest, right := 0.0, 0.0, 0
+		squares, largest, seen, right := 0.0, 0.0, 0, 0
 		for _, s := range a {
 			for _, effects := range s.effects {
-				rows++
+				if math.IsNaN(effects[i]) {
+					continue
+				}
+				rows, seen = rows+1, seen+1
 				if effects[i] >= 0.05 {
 					false5++
 				}
@@ -361,7 +371,7 @@ func seenIn(l live, a, b []session) []string {
 				right++
 			}
 		}
-		spread = append(spread, fmt.Sprintf("%.1f %% (%.1f)", 100*math.Sqrt(squares/float64(len(a)*len(l.routes))), 100*largest))
+		spread = append(spread, fmt.Sprintf("%.1f %% (%.1f)", 100*math.Sqrt(squares/float64(seen)), 100*largest))
 		sign = append(sign, fmt.Sprint(right))
 	}
 	p50 := func(route string) string {
@@ -431,6 +441,9 @@ func synthetic(blocks int, slower float64) session {
 func TestDrawnSessions(t *testing.T) {
 	recorded := []session{synthetic(2, 0), synthetic(3, 0)}
 	recorded[1].Runs[0].PID = 999 // tells its block from the first session's
+	lost := synthetic(4, 0).Runs[6:]
+	lost[0].State = record.Died
+	recorded[1].Runs = append(recorded[1].Runs, lost...)
 	sliced := cell{mode: record.Sliced}.pools(recorded)
 	if sequential := (cell{mode: record.Sequential}).pools(recorded); len(sliced) != 1 || len(sliced[0]) != 5 || len(sequential) != 2 {
 		t.Fatalf("%d sliced and %d sequential pools", len(sliced), len(sequential))
