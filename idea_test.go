@@ -377,7 +377,7 @@ func seenIn(l live, a, b []session) []string {
 	p50 := func(route string) string {
 		var all []string
 		for _, s := range b {
-			all = append(all, fmt.Sprintf("%+.1f", 100*s.effects[route][0]))
+			all = append(all, strings.Replace(fmt.Sprintf("%+.1f", 100*s.effects[route][0]), "+NaN", "–", 1))
 		}
 		return strings.Join(all, ", ")
 	}
