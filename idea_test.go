@@ -29,6 +29,7 @@ import (
 var (
 	recorded = flag.String("recorded", "", "folder of recorded sessions for -bench Idea; what it lacks is recorded")
 	rounds   = flag.Int("rounds", 3, "sessions per router, truth and mode that -bench Idea records")
+	mode     = flag.String("mode", "", "the only mode that -bench Idea records: sliced or sequential")
 )
 
 // What is planted. The routers' own work is some 400 µs a request, so that it
@@ -78,7 +79,7 @@ func cells(routers []live) []cell {
 			all = append(all, cell{l, record.Sliced, slow}, cell{l, record.Sequential, slow})
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(c cell) bool { return *mode != "" && *mode != string(c.mode) })
 }
 
 // folder is that of a cell's n-th session.

@@ -33,6 +33,9 @@ func postgraphile(t *testing.T, workers int) string {
 	needs(t, "node")
 
 	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the database's user must get in
+		t.Fatal(err)
+	}
 	files, err := os.ReadDir(example)
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func TestResumeAtAnyMoment(t *testing.T) {
 		schedule := sliced
 		schedule.Mode, schedule.Blocks = mode, 3
 		schedule.Freeze = mode == record.Sliced
-		for at := time.Duration(0); at < 30*time.Second; at += 970 * time.Millisecond {
+		for at := time.Duration(0); at < 30*time.Second; at += 1930 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
 				stage := &fakeStage{}
 				c := newConductor(t, schedule, stage)

@@ -87,6 +87,7 @@ func storyCommands() map[string]func(ts *testscript.TestScript, neg bool, args [
 		"kill-process": killProcess,
 		"as-nobody":    asNobody,
 		"take-port":    takePort,
+		"tiny-disk":    tinyDisk,
 		"nothing-left": nothingLeft,
 		"results":      writeResults,
 		"verdict":      verdictIs,
@@ -181,6 +182,14 @@ func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	ts.Check(err)
 	ts.Setenv(args[0], port)
+}
+
+// tiny-disk FOLDER SIZE: a file system of its own that is soon full; as root.
+func tinyDisk(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(ts.Exec("mount", "-t", "tmpfs", "-o", "size="+args[1], "none", dir))
+	ts.Defer(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
 }
 
 // kill-process REGEXP: every process of this story whose command line matches.
