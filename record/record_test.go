@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -517,4 +518,43 @@ func BenchmarkReadRun(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(perSlice*n), "ns/request")
+}
+
+// The system's clock is set back by an hour between two slices, and forward
+// again: every request still counts in its own slice.
+func TestClockSteps(t *testing.T) {
+	write := func(steps map[int]time.Duration) *record.Run {
+		f := newSession(t)
+		w, err := f.StartRun(baselineRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n <= 3; n++ {
+			var rs []*vegeta.Result
+			for i := range 10 {
+				r := result(n, i, float64(6+i), "GET /a?x=1", 200, time.Duration(100*n+i))
+				r.Timestamp = r.Timestamp.Add(steps[n])
+				rs = append(rs, r)
+			}
+			sl := slice(n, len(rs))
+			sl.Start, sl.Counted, sl.End = sl.Start.Add(steps[n]), sl.Counted.Add(steps[n]), sl.End.Add(steps[n])
+			if err := errors.Join(w.Results(n, rs), w.Slice(sl)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := baselineRun
+		r.State = record.Complete
+		if err := w.Finish(r); err != nil {
+			t.Fatal(err)
+		}
+		s, err := record.Open(f.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Runs[0]
+	}
+	want, got := write(nil), write(map[int]time.Duration{2: -time.Hour, 3: time.Minute})
+	if diff := cmp.Diff(want.Samples, got.Samples); diff != "" || len(got.Samples["GET /a?x=1"].Latency) != 27 {
+		t.Errorf("%d latencies count, want 27: %s", len(got.Samples["GET /a?x=1"].Latency), diff)
+	}
 }
