@@ -17,9 +17,18 @@ const missing = "–"
 // points are percentage points, the unit of a difference of rates.
 const points = " points"
 
+// most is the largest effect that is shown as it is. A limit beyond it only
+// says that next to nothing is known.
+const most = 100
+
 // Percent shows an effect, a fraction (0.05 = +5 %), with one decimal:
-// "+5.2 %", "−1.3 %", "±0.0 %"; "–" for NaN and infinities.
-func Percent(effect float64) string { return signed(effect*100, 1, " %") }
+// "+5.2 %", "−1.3 %", "±0.0 %", "> +10000 %"; "–" for NaN and infinities.
+func Percent(effect float64) string {
+	if finite(effect) && effect > most {
+		return "> " + signed(most*100, 0, " %")
+	}
+	return signed(effect*100, 1, " %")
+}
 
 // signed shows x with its sign and unit; what rounds to zero has no direction.
 func signed(x float64, decimals int, unit string) string {

@@ -86,7 +86,7 @@ func TestColor(t *testing.T) {
 func TestPercent(t *testing.T) {
 	for effect, want := range map[float64]string{
 		0.052: "+5.2 %", -0.013: "−1.3 %", 0: "±0.0 %", 0.0004: "±0.0 %", -0.0004: "±0.0 %",
-		2.5: "+250.0 %", math.Inf(1): "–", math.NaN(): "–",
+		2.5: "+250.0 %", 100: "+10000.0 %", 3.5e9: "> +10000 %", math.Inf(1): "–", math.NaN(): "–",
 	} {
 		if got := report.Percent(effect); got != want {
 			t.Errorf("Percent(%v) = %q, want %q", effect, got, want)
