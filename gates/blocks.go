@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"plumbline/record"
 )
@@ -131,5 +132,8 @@ func (p *pairing) row(route string, metric record.Metric, unit string, rule reco
 // bytes, started in the same way.
 func sameBuild(a, b record.Arm) bool {
 	same := a.Tree != "" && a.Tree == b.Tree || a.BinarySHA256 != "" && a.BinarySHA256 == b.BinarySHA256
-	return same && slices.Equal(a.Run, b.Run) && maps.Equal(a.Env, b.Env)
+	byName := slices.ContainsFunc(slices.Concat(a.Run, slices.Collect(maps.Values(a.Env))), func(text string) bool {
+		return strings.Contains(text, "{arm}") // what it is started with depends on which arm it is
+	})
+	return same && !byName && slices.Equal(a.Run, b.Run) && maps.Equal(a.Env, b.Env)
 }

@@ -48,6 +48,9 @@ func (v *Verdict) conclude(s *record.Session) {
 	if lost := lostRuns(s); lost[1] > lost[0] {
 		limits = append(limits, fmt.Sprintf("The candidate lost %d of its runs, the baseline %d: it cannot pass.", lost[1], lost[0]))
 	}
+	if s.Loose {
+		limits = append(limits, overlaps(s)...)
+	}
 	for _, metric := range slices.Sorted(maps.Keys(s.Rules.Metrics)) {
 		if !slices.Contains(record.Metrics[:], metric) {
 			limits = append(limits, fmt.Sprintf("The rules name %q, which this version does not judge.", metric))
@@ -81,7 +84,7 @@ func (v *Verdict) notes(s *record.Session) {
 		v.Reasons = append(v.Reasons, "A/A: both arms are the same build with the same configuration.")
 	}
 	if s.Loose {
-		v.Reasons = append(v.Reasons, looseNotes(s)...)
+		v.Reasons = append(v.Reasons, looseNote(s))
 	} else if s.Schedule.Mode == record.Sequential {
 		v.Reasons = append(v.Reasons, "Sequential: drift of the host is not told apart from a change.")
 	}

@@ -7,10 +7,10 @@ import (
 	"plumbline/record"
 )
 
-// looseNotes say what loose files leave open: whether the arms took turns on
-// one machine. Their time stamps tell a little.
-func looseNotes(s *record.Session) []string {
-	var notes []string
+// overlaps says which of loose files were measured at the same time, by their
+// time stamps. Nothing passes then: the runs are not those of one machine with
+// nothing else on it.
+func overlaps(s *record.Session) (notes []string) {
 	for _, pairs := range [][][2]*record.Run{sameBlock(s.Runs), sameArm(s.Runs)} {
 		i := slices.IndexFunc(pairs, func(p [2]*record.Run) bool {
 			return p[0].Started.Before(p[1].Ended) && p[1].Started.Before(p[0].Ended)
@@ -25,10 +25,16 @@ func looseNotes(s *record.Session) []string {
 		}
 		notes = append(notes, note)
 	}
+	return notes
+}
+
+// looseNote says what loose files leave open: whether the arms took turns on
+// one machine.
+func looseNote(s *record.Session) string {
 	if s.Schedule.Mode == record.Sequential {
-		return append(notes, "Sequential: the files of one side end before the other side's begin, so drift of the host is not told apart from a change.")
+		return "Sequential: the files of one side end before the other side's begin, so drift of the host is not told apart from a change."
 	}
-	return append(notes, "The files do not tell whether they were measured in turns on one machine: drift of the host is not told apart from a change.")
+	return "The files do not tell whether they were measured in turns on one machine: drift of the host is not told apart from a change."
 }
 
 func sameBlock(runs []*record.Run) [][2]*record.Run {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"plumbline/record"
 )
 
 // Changes are what a command line says in place of the plan's; a zero field
@@ -51,10 +49,8 @@ func (p *Plan) With(c Changes) (*Plan, error) {
 	}
 	q.Only = c.Only
 	q.fillIn()
-	if q.Schedule.Mode == record.Sliced {
-		if err := q.Schedule.check(); err != nil {
-			return nil, errors.New("the changes on the command line: " + err.Error())
-		}
+	if err := q.Schedule.check(); err != nil {
+		return nil, errors.New("the changes on the command line: " + err.Error())
 	}
 	return &q, nil
 }

@@ -98,6 +98,9 @@ type scheduleError struct{ at, why string }
 func (e *scheduleError) Error() string { return e.at + ": " + e.why }
 
 func (s Schedule) check() *scheduleError {
+	if s.Mode == record.Sequential && s.MaxBlocks > 0 {
+		return &scheduleError{"schedule.blocks", "a sequential session cannot grow: all blocks of one arm come first; write a number, or mode: interleaved"}
+	}
 	if s.Mode != record.Sliced {
 		return nil
 	}

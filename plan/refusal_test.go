@@ -169,6 +169,7 @@ func TestRefusals(t *testing.T) {
 		{head + "schedule: {block: }\n", "5: schedule.block: wants text, not nothing"},
 		{head + "schedule: {blocks: {min: 6}}\n", "5: schedule.blocks: has no max; write {min: 6, max: 20}, or a number for a session of fixed length"},
 		{head + "schedule: {blocks: {max: 5}}\n", "5: schedule.blocks: has max 5 below min 6; write {min: 6, max: 20}"},
+		{head + "schedule: {mode: sequential, blocks: {min: 6, max: 9}}\n", "5: schedule.blocks: a sequential session cannot grow: all blocks of one arm come first; write a number, or mode: interleaved"},
 		{head + "schedule: {retries: 101}\n", "5: schedule.retries: wants a number from 0 to 100, not 101"},
 		{head + "schedule: {blocks: 0}\n", "5: schedule.blocks: wants a number from 1 to 10000, not 0"},
 		{head + "schedule: {mode: interleave}\n", `5: schedule.mode: "interleave" is unknown; did you mean interleaved? known are sliced, interleaved and sequential`},

@@ -59,6 +59,9 @@ func Reopen(dir string) (*Folder, *Session, error) {
 	if _, err := OpenMeta(dir); err != nil {
 		return nil, nil, err // before anything else: it is a session folder at all
 	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return nil, nil, fmt.Errorf("writing to the session folder %s: %w", dir, err)
+	}
 	f, err := lockFolder(dir)
 	if err != nil {
 		return nil, nil, err

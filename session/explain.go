@@ -108,7 +108,7 @@ func Explain(w io.Writer, j Job) error {
 	}
 	e.line("seed", "%d", l.meta.Seed)
 	e.line("time", "about %s, plus builds, starts and stops", about(s, len(l.arms)))
-	if s.Blocks < 3 {
+	if max(s.Blocks, s.MaxBlocks) < 3 {
 		e.line("", "with fewer than 3 blocks nothing can be judged")
 	}
 	return e.err
@@ -123,7 +123,7 @@ func loadLine(l record.Load) string {
 		protocol += " over TLS"
 	}
 	if l.Rate > 0 {
-		return fmt.Sprintf("%g requests a second, at most %d under way, %s", l.Rate, l.Workers, protocol)
+		return fmt.Sprintf("%s requests a second, at most %d under way, %s", number(l.Rate), l.Workers, protocol)
 	}
 	return fmt.Sprintf("closed loop, %s, %s", count(l.Workers, "worker"), protocol)
 }

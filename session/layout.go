@@ -3,8 +3,10 @@ package session
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"plumbline/plan"
@@ -55,7 +57,12 @@ func lay(j Job) (l layout, err error) {
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
 	}
-	l.meta.Schedule.Freeze = l.meta.Schedule.Freeze && len(l.arms) > 1
+	if len(l.arms) == 1 { // nothing is judged, and nobody is idle
+		l.meta.Schedule.Freeze, l.meta.Schedule.MaxBlocks = false, 0
+	}
+	if err := longEnough(l.meta, len(l.arms)); err != nil {
+		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
+	}
 	if l.needs, err = servicesOf(j.Plan); err != nil {
 		return l, err
 	}
@@ -67,8 +74,8 @@ func lay(j Job) (l layout, err error) {
 	return l, nil
 }
 
-// only keeps the targets of some routes, named in full or by what follows the
-// method; of none: all.
+// only keeps the targets of some routes, named in full, without their query or
+// without their method; of none: all.
 func only(all []targets.Target, routes []string) (kept []targets.Target, err error) {
 	if len(routes) == 0 {
 		return all, nil
@@ -77,9 +84,17 @@ func only(all []targets.Target, routes []string) (kept []targets.Target, err err
 	for _, t := range all {
 		name := record.RouteName(t.Method, t.URL)
 		names[name] = true
-		_, path, _ := strings.Cut(name, " ")
-		if slices.Contains(routes, name) || slices.Contains(routes, path) {
-			found[name], found[path] = true, true
+		bare, _, _ := strings.Cut(name, "?")
+		wanted := false
+		for _, as := range []string{name, bare} {
+			_, path, _ := strings.Cut(as, " ")
+			for _, r := range routes {
+				if r == as || r == path {
+					found[r], wanted = true, true
+				}
+			}
+		}
+		if wanted {
 			kept = append(kept, t)
 		}
 	}
@@ -89,6 +104,32 @@ func only(all []targets.Target, routes []string) (kept []targets.Target, err err
 		}
 	}
 	return kept, nil
+}
+
+// longEnough refuses what could not be measured: load in pieces of which
+// nothing counts, and at a fixed rate so few requests in a run that the rate
+// would be another one.
+func longEnough(m record.Meta, arms int) error {
+	piece := stretchOf(m.Schedule, arms)
+	if least := 2 * countFrom; piece < least {
+		key := "schedule.block"
+		if m.Schedule.Mode == record.Sliced {
+			key = "schedule.slice"
+		}
+		return fmt.Errorf("%s: an arm would get load for %s at a time, of which the first %s do not count; make it longer, at least %s",
+			key, piece.Duration(), countFrom.Duration(), least.Duration())
+	}
+	due := m.Load.Rate * float64(piece) * float64(roundCount(m.Schedule, arms))
+	if m.Load.Rate > 0 && math.Ceil(due) > 1.02*due {
+		return fmt.Errorf("load.rate: %s requests a second for %s are %s; lengthen schedule.block, so that a run has 50 requests or a whole number",
+			number(m.Load.Rate), (piece * record.Seconds(roundCount(m.Schedule, arms))).Duration(), number(due))
+	}
+	return nil
+}
+
+// number writes a rate without an exponent.
+func number(x float64) string {
+	return strconv.FormatFloat(math.Round(x*1000)/1000, 'f', -1, 64)
 }
 
 // hostsOf are the hosts that the targets name, which go into the certificate.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,29 @@ const turnsDir = "/tmp"
 func takeTurn(ctx context.Context, dir string, cpus []int, waiting func(cpu int)) (release func(), err error) {
 	cpus = slices.Sorted(slices.Values(cpus))
 	told := false
+	wait := func(cpu int) error {
+		if !told {
+			waiting(cpu)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(turnPoll):
+			return nil
+		}
+	}
+	// Only one session at a time tries to get the CPUs, or who begins one
+	// session after the other would be quicker each time.
+	next, err := openLock(filepath.Join(dir, fmt.Sprintf("plumbline-cpu-%d-next.lock", slices.Min(append(cpus, math.MaxInt)))))
+	if err == nil {
+		defer next.Close()
+		for errors.Is(unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+			if err := wait(cpus[0]); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for {
 		var held []*os.File
 		release = func() {
@@ -48,17 +72,13 @@ func takeTurn(ctx context.Context, dir string, cpus []int, waiting func(cpu int)
 			return release, nil
 		}
 		release()
-		if !told {
-			waiting(busy)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
+		if err := wait(busy); err != nil {
+			return nil, err
 		}
 	}
 }
+
+const turnPoll = 100 * time.Millisecond
 
 // openLock opens a lock file or makes it. Not in one step: in a folder like
 // /tmp the kernel refuses to open another user's file with O_CREATE.

@@ -244,7 +244,7 @@ func newPlan() *cobra.Command {
 		},
 	}
 	check.Flags().StringVar(&kind, "kind", "", "kind of load, one of the plan's kinds (default: the first)")
-	check.Flags().StringSliceVar(&refs, "against", nil, "revisions, as `plumbline against` would weigh them")
+	check.Flags().StringSliceVar(&refs, "against", nil, "revision to weigh against, as `REF` of plumbline against; may be repeated")
 	c.AddCommand(check)
 	return c
 }

@@ -121,6 +121,9 @@ func (f *weighFlags) resume(c *cobra.Command, dir string, args []string) error {
 	if others = append(others, args...); len(others) > 0 {
 		return usage(fmt.Errorf("--resume goes on with the session as it was begun; leave out %s", strings.Join(others, ", ")))
 	}
+	if dir == "" {
+		return usage(errors.New("--resume is empty; is a variable not set?"))
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

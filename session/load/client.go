@@ -44,6 +44,9 @@ type Client struct {
 	asking *http.Client // one request at a time, whose body is wanted
 	load   *transport   // many, of whose bodies only the size is wanted
 
+	due     int           // requests at a fixed rate, over all stretches so far
+	offered time.Duration // their length
+
 	open context.Context // until Close
 	shut context.CancelFunc
 

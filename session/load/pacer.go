@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// moment is when request k (from 0) is due, counted from the start of its
-// stretch: k / rate, to the nearest ns. It is always worked out from the
+// moment is when request k (from 0) is due, counted from the start of the
+// plan: k / rate, to the nearest ns. It is always worked out from the
 // start, so nothing adds up over a long stretch.
 func moment(rate float64, k int) time.Duration {
 	// The product first: it is exact up to 9 million requests, 1/rate hardly ever.
@@ -31,6 +31,12 @@ type pacer struct {
 	d    time.Duration
 	due  int // of the stretch
 
+	// The plan of moments goes on from stretch to stretch, so that their number
+	// and length do not change the rate: this one begins with request first,
+	// from after the plan's start.
+	first int
+	from  time.Duration
+
 	elapsed func() time.Duration      // since the start of the stretch
 	sleep   func(time.Duration) error // an error: the stretch is to end
 	idle    func(sent int) bool       // a worker has nothing to do
@@ -47,7 +53,7 @@ func (p *pacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop boo
 	if sent >= p.due {
 		return 0, true
 	}
-	at := moment(p.rate, sent)
+	at := p.moment(sent)
 	now := p.elapsed()
 	for ; now < at; now = p.elapsed() {
 		if err := p.sleep(at - now); err != nil {
@@ -57,6 +63,9 @@ func (p *pacer) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop boo
 	over := now - p.d
 	return 0, over > p.d || over > 0 && !p.idle(sent)
 }
+
+// moment is when the stretch's request k is due, counted from its start.
+func (p *pacer) moment(k int) time.Duration { return moment(p.rate, p.first+k) - p.from }
 
 // Rate is vegeta's to call; it does not use it.
 func (p *pacer) Rate(time.Duration) float64 { return p.rate }

@@ -34,7 +34,8 @@ type Offered struct {
 // In a closed loop it keeps cfg.Workers requests under way. Where an answer
 // takes longer than d, one more request may be sent after d.
 //
-// At a fixed rate request k is due k/cfg.Rate after Start. That moment is its
+// At a fixed rate request k of the client is due k/cfg.Rate after the start of
+// its first stretch, where the time between stretches does not count. That moment is its
 // time stamp, and its latency counts from there: whatever keeps it from being
 // sent in time (the arm is stalled and all workers wait for it, or the
 // generator is late) is time in which the caller of a real server would wait
@@ -51,7 +52,8 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 		}
 		defer alarm.close()
 		defer context.AfterFunc(c.open, alarm.cancel)()
-		s.atRate(c.cfg.Rate, d, alarm)
+		s.atRate(c.cfg.Rate, d, c.due, c.offered, alarm)
+		c.due, c.offered = c.due+s.Due, c.offered+d
 	}
 	// No timeout here: for a transport that is not its own, http.Client starts
 	// a goroutine per request to watch over it.
@@ -71,9 +73,9 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 // stretch is one that is under way.
 type stretch struct {
 	Offered
-	rate    float64 // 0: closed loop
-	workers int     // to begin with
-	most    int     // workers
+	planned *pacer // nil: closed loop
+	workers int    // to begin with
+	most    int    // workers
 	limit   time.Duration
 	pacer   vegeta.Pacer
 	piece   int // results that are handed on together
@@ -82,17 +84,19 @@ type stretch struct {
 	ended atomic.Int64 // requests
 }
 
-// atRate makes it one at a fixed rate.
-func (s *stretch) atRate(rate float64, d time.Duration, a *alarm) {
-	s.rate, s.Due = rate, dueWithin(rate, d)
+// atRate makes it one at a fixed rate, of whose plan first requests and from
+// of its time are over.
+func (s *stretch) atRate(rate float64, d time.Duration, first int, from time.Duration, a *alarm) {
+	s.Due = dueWithin(rate, from+d) - first
 	s.workers = min(s.most, firstWorkers)
 	s.limit = 0 // the pacer knows better when it is over
-	s.pacer = &pacer{
-		rate: rate, d: d, due: s.Due,
+	s.planned = &pacer{
+		rate: rate, d: d, due: s.Due, first: first, from: from,
 		elapsed: func() time.Duration { return time.Since(s.Start) },
 		sleep:   a.sleep,
 		idle:    func(sent int) bool { return sent-int(s.ended.Load()) < s.most },
 	}
+	s.pacer = s.planned
 	// There is time between requests, and a piece of thousands, encoded within
 	// a stretch, would hold up what is due meanwhile for some ms.
 	s.piece = 1
@@ -109,8 +113,8 @@ func (s *stretch) collect(results <-chan *vegeta.Result, giveUp func()) (err err
 		}
 		r.BytesIn = size(r.Body)
 		r.Body, r.Headers = nil, nil
-		if s.rate > 0 {
-			due := s.Start.Add(moment(s.rate, int(r.Seq)))
+		if s.planned != nil {
+			due := s.Start.Add(s.planned.moment(int(r.Seq)))
 			r.Latency += r.Timestamp.Sub(due)
 			r.Timestamp = due
 		}
