@@ -1,6 +1,7 @@
 package gates_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +37,18 @@ func TestCarryOver(t *testing.T) {
 		if c.want && v.ExitCode == 0 {
 			t.Errorf("%s: it passes", c.name)
 		}
+	}
+}
+
+// A warm-up that ended at its limit is said.
+func TestUnsettled(t *testing.T) {
+	s := small(1).session()
+	s.Schedule.WarmupS = 30
+	for i, r := range s.Runs {
+		settled := i%4 != 0
+		r.Warmup.Settled = &settled
+	}
+	if want := "3 of 12 runs had not settled when their warm-up reached its limit of 30s."; !slices.Contains(gates.Judge(s).Reasons, want) {
+		t.Errorf("the reasons lack %q: %q", want, gates.Judge(s).Reasons)
 	}
 }

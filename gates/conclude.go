@@ -88,9 +88,27 @@ func (v *Verdict) notes(s *record.Session) {
 	} else if s.Schedule.Mode == record.Sequential {
 		v.Reasons = append(v.Reasons, "Sequential: drift of the host is not told apart from a change.")
 	}
+	if n, of := unsettled(s); n > 0 {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%d of %d runs had not settled when their warm-up reached its limit of %v.", n, of, s.Schedule.WarmupS.Duration()))
+	}
 	if s.State == record.Complete && v.Blocks < v.Planned {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("%d of %d planned blocks were judged.", v.Blocks, v.Planned))
 	}
+}
+
+// unsettled counts the runs whose warm-up was to last until latency and memory
+// had settled, and in which they had not.
+func unsettled(s *record.Session) (n, of int) {
+	for _, r := range s.Runs {
+		if r.Warmup.Settled == nil {
+			continue
+		}
+		of++
+		if !*r.Warmup.Settled {
+			n++
+		}
+	}
+	return n, of
 }
 
 // invalid says first what the session itself gave as the reason.

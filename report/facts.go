@@ -175,12 +175,21 @@ func numbers(xs []int) string {
 	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(xs)), ","), "[]")
 }
 
-// stateLine says how a session ended that did not end by itself.
+// stateLine says how a session ended that did not end by itself, and when it
+// was gone on with.
 func stateLine(s *record.Session) string {
-	if s.State == record.Complete {
-		return ""
+	var parts []string
+	if s.State != record.Complete {
+		parts = append(parts, string(s.State)) // the verdict's reasons say why
 	}
-	return string(s.State) // the verdict's reasons say why
+	for _, r := range s.Resumed {
+		was := string(r.Was)
+		if r.Was == record.Running {
+			was = "killed" // nobody was left to write down more
+		}
+		parts = append(parts, fmt.Sprintf("gone on with at %s, after it was %s", r.At.UTC().Format("2006-01-02 15:04 UTC"), was))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // detail is what the session has to show for its reason, line by line.
