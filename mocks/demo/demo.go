@@ -191,6 +191,7 @@ func (p *putOff) flushes(ctx context.Context) {
 		p.mu.Unlock()
 		for _, task := range tasks {
 			task()
+			time.Sleep(time.Microsecond) // lets a request in between, as a concurrent collector does
 		}
 	}
 }
