@@ -229,7 +229,10 @@ func (m *Meta) check() error {
 
 // WriteFile puts a file in its place whole or not at all.
 func WriteFile(path string, data []byte) error {
-	if err := renameio.WriteFile(path, data, 0o644, renameio.IgnoreUmask()); err != nil {
+	// Beside the file, not in the system's temporary folder, where nobody would
+	// look for what is left of it if we are killed.
+	beside := renameio.WithTempDir(filepath.Dir(path))
+	if err := renameio.WriteFile(path, data, 0o644, renameio.IgnoreUmask(), beside); err != nil {
 		return fmt.Errorf("writing the record: %w", err)
 	}
 	return nil
