@@ -64,10 +64,10 @@ type verdict struct {
 }
 
 // weigh runs a plan and returns its verdict, whose exit code must be the process's.
-func weigh(t testing.TB, plumbline, plan string) verdict {
+func weigh(t testing.TB, plumbline, plan string, more ...string) verdict {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "session")
-	cmd := exec.Command(plumbline, "run", plan, "--out", out, "--json")
+	cmd := exec.Command(plumbline, append([]string{"run", plan, "--out", out, "--json"}, more...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -291,7 +291,7 @@ func TestExamples(t *testing.T) {
 	for _, name := range []string{"nginx", "haproxy"} {
 		t.Run(name, func(t *testing.T) {
 			needs(t, name)
-			v := weigh(t, plumbline, filepath.Join("examples", name, "plumbline.yaml"))
+			v := weigh(t, plumbline, filepath.Join("examples", name, "plumbline.yaml"), "--duration", "24s")
 			if v.Verdict == "invalid" || len(v.Comparisons) == 0 {
 				t.Errorf("%s: %v", v.Verdict, v.Reasons)
 			}
