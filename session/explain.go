@@ -46,11 +46,7 @@ func Explain(w io.Writer, j Job) error {
 		e.service(head(i, "services"), n)
 	}
 	r := l.arms[0].router
-	ready := "a connection is accepted"
-	if r.Ready.HTTP != "" {
-		ready = "GET " + r.Ready.HTTP + " answers with a status below 400"
-	}
-	e.line("ready", "when %s, within %s; stopped by %s", ready, r.Ready.Within, r.Stop)
+	e.line("ready", "when %s, within %s; stopped by %s", readyWhen(r.Ready.HTTP, ""), r.Ready.Within, r.Stop)
 	e.line("send", "%d targets on %d routes, kind %s, from %s", len(l.set.Targets), len(l.meta.Routes), l.kind.Name, l.kind.Targets)
 	for _, rt := range l.meta.Routes {
 		e.line("", "%s%s", rt.Name, expectation(rt))
@@ -151,6 +147,18 @@ func (e *explainer) arm(l launch, against bool) string {
 	return fmt.Sprintf("%s (%s): %s", l.arm.Name, l.arm.Role, what)
 }
 
+// readyWhen says what a server is asked until it is ready: a path, a command,
+// or with neither nothing but a connection.
+func readyWhen(path, command string) string {
+	switch {
+	case path != "":
+		return "GET " + path + " answers with a status below 400"
+	case command != "":
+		return "`" + command + "` succeeds"
+	}
+	return "a connection is accepted"
+}
+
 // service says what is done for a service, in order.
 func (e *explainer) service(head string, s service) {
 	how := "once per session"
@@ -164,14 +172,7 @@ func (e *explainer) service(head string, s service) {
 	for _, line := range s.Setup {
 		e.line("", "before: %s", oneLine(line))
 	}
-	ready := "a connection is accepted"
-	switch {
-	case s.Ready.HTTP != "":
-		ready = "GET " + s.Ready.HTTP + " answers with a status below 400"
-	case s.Ready.Run != "":
-		ready = "`" + oneLine(s.Ready.Run) + "` succeeds"
-	}
-	e.line("", "ready when %s, within %s; stopped by %s", ready, s.Ready.Within, s.Stop)
+	e.line("", "ready when %s, within %s; stopped by %s", readyWhen(s.Ready.HTTP, oneLine(s.Ready.Run)), s.Ready.Within, s.Stop)
 	for _, line := range s.Fixtures {
 		e.line("", "then: %s", oneLine(line))
 	}

@@ -12,7 +12,6 @@ import (
 	"plumbline/gates"
 	"plumbline/mocks/demo"
 	"plumbline/record"
-	"plumbline/report"
 	"plumbline/session"
 )
 
@@ -148,12 +147,11 @@ with it, but never 401, 403, 5xx or none.`,
 			if err != nil {
 				return err
 			}
-			v := gates.Judge(s)
+			v, format := gates.Judge(s), "text"
 			if asJSON {
-				err = writeJSON(c.OutOrStdout(), v)
-			} else {
-				err = report.Text(c.OutOrStdout(), s, v, textOptions(c.OutOrStdout()))
+				format = "json"
 			}
+			err = showVerdict(c.OutOrStdout(), s, v, format)
 			if err == nil && v.ExitCode != 0 {
 				err = &exitError{code: v.ExitCode}
 			}

@@ -229,17 +229,23 @@ func groupMembers(group int) []int {
 // readStat returns the state and the process group in a stat file of /proc.
 // Empty: the process has ended.
 func readStat(path string) (state string, group int) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", 0
-	}
-	// The name in brackets may hold anything, so fields count from the last bracket.
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	f := statFields(path)
 	if len(f) < 3 {
 		return "", 0
 	}
 	group, _ = strconv.Atoi(f[2])
 	return f[0], group
+}
+
+// statFields are those of a stat file of /proc from the state on; none: the
+// process has ended. The name in brackets before them may hold anything, so
+// fields count from the last bracket.
+func statFields(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 }
 
 // waitStopped waits until every thread of a process has taken its SIGSTOP:

@@ -41,11 +41,7 @@ func (p *Process) CPU() (total time.Duration) {
 	}
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that Go runs on
 	for _, pid := range p.freezer.pids() {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue // it has just ended
-		}
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		f := statFields(fmt.Sprintf("/proc/%d/stat", pid))
 		for i := 11; i < 15 && i < len(f); i++ { // user and system, its own and that of children that ended
 			n, _ := strconv.ParseInt(f[i], 10, 64)
 			total += time.Duration(n) * tick
