@@ -202,8 +202,8 @@ func (c *Client) Ask(ctx context.Context, t targets.Target) record.Answer {
 		rest, err = io.Copy(io.Discard, res.Body)
 		n += rest
 	}
-	if err != nil {
-		a.Error = fmt.Sprintf("reading the body: %v", unended(n, err))
+	if err := unended(ctx, n, err); err != nil {
+		a.Error = fmt.Sprintf("reading the body: %v", err)
 		return a
 	}
 	a.Status, a.BodyBytes, a.Excerpt = res.StatusCode, n, head.String()

@@ -51,7 +51,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	res.Body = &sized{body: res.Body, cancel: cancel}
+	res.Body = &sized{body: res.Body, ctx: ctx, cancel: cancel}
 	if tries > 1 && !idle {
 		res.Body.Close()
 		return nil, errDropped
@@ -62,6 +62,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // sized is a body that reads as the size of the real one.
 type sized struct {
 	body   io.ReadCloser
+	ctx    context.Context // of the request
 	cancel context.CancelFunc
 	done   bool
 }
@@ -75,8 +76,8 @@ func (s *sized) Read(p []byte) (int, error) {
 		return 0, io.ErrShortBuffer
 	}
 	n, err := io.Copy(io.Discard, s.body)
-	if err != nil {
-		return 0, unended(n, err)
+	if err := unended(s.ctx, n, err); err != nil {
+		return 0, err
 	}
 	s.done = true
 	binary.NativeEndian.PutUint64(p, uint64(n))
@@ -91,9 +92,12 @@ func (s *sized) Close() error {
 // Unended begins the error of a request whose answer came, but not to its end in time.
 const Unended = "the body had not ended"
 
-// unended says so of a body that was too slow, or endless, after n bytes.
-func unended(n int64, err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
+// unended says so of a body that was too slow, or endless, after n bytes. One
+// that reads to its end when its time is over is not whole either: as our side
+// of the connection is being closed, a server may break off and end it in good order.
+func unended(ctx context.Context, n int64, err error) error {
+	over := err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if !over && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return fmt.Errorf("%s after %d MB: %w", Unended, n/1e6, context.DeadlineExceeded)
