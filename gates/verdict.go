@@ -58,9 +58,70 @@ type Verdict struct {
 	MaxBlocks int      `json:"max_blocks,omitempty"` // as many were allowed, and the session was judged after each; 0: its length is fixed
 	// Delivered is the share of the requests due at a fixed rate that each arm
 	// was sent, 0 to 1; absent in a closed loop.
-	Delivered   map[string]float64 `json:"delivered,omitempty"`
-	SetAside    []SetAside         `json:"set_aside"`   // runs that Gate 1 took away
-	Comparisons []Comparison       `json:"comparisons"` // baseline by baseline, metric by metric, routes in the session's order
+	Delivered map[string]float64 `json:"delivered,omitempty"`
+	// Exploratory: judged by other rules than those that the record holds, which
+	// were fixed before the first run.
+	Exploratory bool         `json:"exploratory,omitempty"`
+	Controls    []Control    `json:"controls,omitempty"` // negative, positive; none where the session has none
+	Pooled      []Pooled     `json:"pooled,omitempty"`   // the answer over all routes, by metric
+	Repeats     []Repeat     `json:"repeats,omitempty"`  // Gate 2: metric by metric, routes in the session's order, then by arm
+	SetAside    []SetAside   `json:"set_aside"`          // runs that Gate 1 took away
+	Comparisons []Comparison `json:"comparisons"`        // baseline by baseline, metric by metric, routes in the session's order
+}
+
+// Control is a measurement whose result is known.
+type Control struct {
+	Kind    string         `json:"kind"`   // negative, positive
+	Effect  *float64       `json:"effect"` // 0.01 = +1 %; null without 3 blocks
+	Low     *float64       `json:"low"`
+	High    *float64       `json:"high"`
+	Want    float64        `json:"want"` // what it is known to be: 0, or the delay
+	Zone    float64        `json:"zone"` // negative: must lie within; positive: must lie above
+	Blocks  int            `json:"blocks"`
+	Verdict ControlVerdict `json:"verdict"`
+}
+
+// ControlVerdict is what a control says of its session.
+type ControlVerdict string
+
+const (
+	ControlHeld   ControlVerdict = "held"   // negative: nothing was seen; positive: the delay was seen
+	ControlOpen   ControlVerdict = "open"   // more blocks may tell
+	ControlFailed ControlVerdict = "failed" // negative: something was seen where nothing is
+	ControlBlind  ControlVerdict = "blind"  // positive: the delay was not seen within all blocks
+)
+
+// Pooled is one metric over all its routes that can be compared: they are
+// averaged within each block, then weighed over blocks.
+type Pooled struct {
+	Metric     record.Metric `json:"metric"`
+	Percentile int           `json:"percentile,omitempty"`
+	Arms       [2]string     `json:"arms"`
+	Effect     float64       `json:"effect"`
+	Low        float64       `json:"low"`
+	High       float64       `json:"high"`
+	Blocks     int           `json:"blocks"`
+	Routes     int           `json:"routes"`
+}
+
+// Repeat says how far the runs of one arm are apart on one route: as they are,
+// and with the block's level taken out, which all arms of a block share.
+type Repeat struct {
+	Route  string        `json:"route"`
+	Metric record.Metric `json:"metric"`
+	Arm    string        `json:"arm"`
+	Runs   int           `json:"runs"`
+	// Raw and Own are coefficients of variation of P50 or P99 over runs; of a
+	// distribution, median Wasserstein-1 distances between two runs, divided by
+	// the median latency. Own is with the block's level taken out.
+	Raw float64 `json:"raw"`
+	Own float64 `json:"own"`
+	// Bound is the upper 95 % limit of Raw, of a single number; null where there is none.
+	Bound *float64 `json:"bound,omitempty"`
+	// Within is the distance between two halves of a run, of a distribution.
+	Within *float64 `json:"within,omitempty"`
+	// Disagree says why the repeats do not agree; empty: they do, or it does not matter.
+	Disagree string `json:"disagree,omitempty"`
 }
 
 // SetAside is a run (or a route of it) that does not count, with the reason.

@@ -146,6 +146,22 @@ type Schedule struct {
 	WarmupS    Seconds `json:"warmup_s,omitempty"`     // load before a run's first counted slice; with WarmupAuto its limit
 	WarmupAuto bool    `json:"warmup_auto,omitempty"`  // the warm-up ends when latency and memory have settled
 	IdleS      Seconds `json:"idle_s,omitempty"`       // without load, before the warm-up
+	// Controls are measured inside every block; nil: none.
+	Controls *Controls `json:"controls,omitempty"`
+}
+
+// Controls are measurements whose result is known: they show what the session
+// itself makes of nothing, and of a change that is really there.
+type Controls struct {
+	// ResponderS is how long, at the end of each slice, the load goes to a
+	// responder inside plumbline that no arm can touch (the negative control).
+	ResponderS Seconds `json:"responder_s"`
+	// Pairs is how many pairs of slices of each block go to the first baseline
+	// on both sides, with a delay after every answer that counts on one side
+	// only (the positive control).
+	Pairs int `json:"pairs"`
+	// Delay is that delay, as a share of the answer's own latency.
+	Delay float64 `json:"delay"`
 }
 
 // Load says how requests were offered.
@@ -245,9 +261,10 @@ type Run struct {
 	// the load; only where idle arms are not frozen.
 	IdleCPU float64 `json:"idle_cpu,omitempty"`
 
-	Slices  []Slice             `json:"-"` // slices.csv
-	Samples map[string]*Samples `json:"-"` // result.bin, by route name
-	Sent    int                 `json:"-"` // requests in result.bin, identical records once
+	Slices   []Slice             `json:"-"` // slices.csv
+	Controls []ControlSlice      `json:"-"` // controls.csv
+	Samples  map[string]*Samples `json:"-"` // result.bin, by route name
+	Sent     int                 `json:"-"` // requests in result.bin, identical records once
 }
 
 // WarmupSent counts the requests before the first slice; they are not kept.
@@ -276,6 +293,26 @@ type Slice struct {
 	End     time.Time // last answer
 	Sent    int
 	Due     int // at a fixed rate: requests that were due; the rest was not sent
+}
+
+// ControlKind says what a control slice is.
+type ControlKind string
+
+const (
+	Responder ControlKind = "responder" // answered inside plumbline, at the end of an arm's slice
+	Delayed   ControlKind = "delayed"   // answered by the first baseline; the delay counts
+	Undelayed ControlKind = "undelayed" // the same, and the delay does not count
+)
+
+// ControlSlice is a stretch of load whose effect is known.
+type ControlSlice struct {
+	Kind ControlKind
+	// N is, for a responder, that of the slice that it follows; otherwise that
+	// of the pair, from 1: its delayed and its undelayed side have the same.
+	N int
+	// Latency holds the requests that count, in ns, by route in the session's
+	// order and within it as they were sent; a responder has one route.
+	Latency [][]int64
 }
 
 // Samples are what one run measured on one route.
