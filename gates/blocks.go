@@ -82,6 +82,7 @@ func missingRuns(s *record.Session) int {
 type pairing struct {
 	session  *record.Session
 	levels   *levels
+	past     bool          // an earlier look, not the newest
 	runs     []*record.Run // every run of the session, sorted
 	arms     [2]string
 	blocks   [][2]*record.Run // both runs complete, in order
@@ -89,7 +90,10 @@ type pairing struct {
 	expected map[string][]int // statuses that count as an answer, by route
 	aside    []SetAside       // routes that answers.go ruled out
 	effects  [][]blockEffects // by route, in the session's order, and block
-	routes   []*measured      // the same put together, once for all metrics
+	speeds   []*speeds        // by route: Gate 2
+	routes   []*measured      // the effects put together, once for all metrics
+	repeats  []Repeat
+	pooled   []Pooled
 }
 
 func newPairing(s *record.Session, runs []*record.Run, arms [2]string, levels *levels) *pairing {

@@ -26,6 +26,10 @@ func (v *Verdict) conclude(s *record.Session) {
 	case s.State == record.Stopped && v.Blocks < minBlocks:
 		v.invalid(s, fmt.Sprintf("The session stopped with %d complete blocks; a verdict needs %d.", v.Blocks, minBlocks))
 		return
+	case v.failed():
+		v.invalid(s, fmt.Sprintf("The negative control failed: a responder that no arm can touch was %s beside the candidate (between %s and %s). Something else than the arms differs between their slices.",
+			slowerOrFaster(*v.control("negative").Effect), percent(*v.control("negative").Low), percent(*v.control("negative").High)))
+		return
 	case len(v.Comparisons) == 0:
 		v.invalid(s, "There is nothing to compare: the session names no route or no metric.")
 		return
@@ -51,6 +55,7 @@ func (v *Verdict) conclude(s *record.Session) {
 	if s.Loose {
 		limits = append(limits, overlaps(s)...)
 	}
+	limits = append(limits, v.controlLimits()...)
 	for _, metric := range slices.Sorted(maps.Keys(s.Rules.Metrics)) {
 		if !slices.Contains(record.Metrics[:], metric) {
 			limits = append(limits, fmt.Sprintf("The rules name %q, which this version does not judge.", metric))

@@ -46,8 +46,9 @@ func (c claim) excess() float64 {
 type row struct {
 	Comparison
 	claims   []claim
-	ruledOut bool // Gate 1 took the row away: its claims are shown, not tested
-	deciding int  // index of the claim that the verdict rests on
+	ruledOut bool     // Gate 1 took the row away: its claims are shown, not tested
+	disagree []string // Gate 2: why it can be nothing but a regression
+	deciding int      // index of the claim that the verdict rests on
 }
 
 // family is what the rows of one metric share.
@@ -97,7 +98,8 @@ func (p *pairing) decideFamily(rows []*row) {
 
 // decide takes the first verdict that applies, in the order of METHOD.md's
 // table. A claim that is barred cannot be a regression itself, but does not
-// hide one elsewhere in the row.
+// hide one elsewhere in the row. Repeats that disagree do not hide one either:
+// its interval is over these repeats.
 func (r *row) decide(f family) {
 	r.deciding = r.pick(nil, claim.excess)
 	if r.ruledOut {
@@ -112,6 +114,10 @@ func (r *row) decide(f family) {
 	if i := r.pick(func(c claim) bool { return c.barred != "" }, claim.excess); i >= 0 {
 		r.deciding = i
 		r.Reasons = append(r.Reasons, r.claims[i].barred)
+		return
+	}
+	if len(r.disagree) > 0 {
+		r.Reasons = append(r.Reasons, r.disagree...)
 		return
 	}
 	improved := r.pick(func(c claim) bool { return c.faster <= level },

@@ -36,6 +36,7 @@ type effect struct {
 
 // measured is what the blocks say of one route.
 type measured struct {
+	blocks   int
 	requests [2]int
 	tick     int64   // of the clock, in ns
 	flat     bool    // all latencies are the same
@@ -83,12 +84,16 @@ func (p *pairing) measure(route string) []blockEffects {
 	return blocks
 }
 
-// putTogether sums up blocks.
-func putTogether(blocks []blockEffects) *measured {
+// putTogether sums up the blocks that count.
+func putTogether(blocks []blockEffects, counts func(block int) bool) *measured {
 	m := &measured{}
 	var all [2][][]int64
 	var least, most int64 = math.MaxInt64, 0
-	for _, b := range blocks {
+	for i, b := range blocks {
+		if !counts(i) {
+			continue
+		}
+		m.blocks++
 		m.tick = stats.Tick(m.tick, []int64{b.tick})
 		for side, sorted := range b.sorted {
 			m.requests[side] += b.n[side]
@@ -104,8 +109,8 @@ func putTogether(blocks []blockEffects) *measured {
 		if m.requests[0] > 0 && m.requests[1] > 0 {
 			pt.values = [2]int64{stats.NearestRank(percent, all[0]...), stats.NearestRank(percent, all[1]...)}
 		}
-		for _, b := range blocks {
-			if e := b.effects[i]; e.enough {
+		for j, b := range blocks {
+			if e := b.effects[i]; e.enough && counts(j) {
 				pt.effects = append(pt.effects, e.median)
 				pt.pooled = append(pt.pooled, e.pooled)
 			}
@@ -124,8 +129,11 @@ type samples struct {
 
 // pairSlices matches slices by their number; one without a partner is dropped.
 func pairSlices(runs [2]*record.Run, route string) samples {
-	var out samples
-	byN := [2]map[int][]int64{slicesByNumber(runs[0], route), slicesByNumber(runs[1], route)}
+	return matched([2]map[int][]int64{slicesByNumber(runs[0], route), slicesByNumber(runs[1], route)})
+}
+
+// matched pairs what has the same number on both sides.
+func matched(byN [2]map[int][]int64) (out samples) {
 	for _, n := range slices.Sorted(maps.Keys(byN[0])) {
 		if _, ok := byN[1][n]; !ok {
 			continue

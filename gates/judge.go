@@ -32,19 +32,24 @@ func Judge(s *record.Session) *Verdict {
 	for i, baseline := range baselines {
 		p := newPairing(s, runs, [2]string{baseline.Name, candidate.Name}, levels)
 		p.measureAll()
-		if i == 0 {
-			v.Blocks = len(p.blocks)
-		}
 		v.Comparisons = append(v.Comparisons, p.judgeAll(i == 0)...)
+		if i == 0 {
+			v.Blocks, v.Controls, v.RareStart = len(p.blocks), p.controls(), p.rareStart()
+		}
 		v.SetAside = append(v.SetAside, p.aside...)
+		v.Pooled = append(v.Pooled, p.pooled...)
+		v.Repeats = append(v.Repeats, p.repeats...)
 	}
+	v.heedControls()
 	v.conclude(s)
 	return v
 }
 
 // judge gives the rows of the comparison at one look.
 func (p *pairing) judge(decides bool) []Comparison {
+	p.findSpeeds()
 	out := p.ruledOut()
+	p.pooled = p.pool(out)
 	var rows []Comparison
 	for _, metric := range record.Metrics {
 		rule, ok := p.session.Rules.Metrics[metric]

@@ -3,6 +3,7 @@ package gates
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"plumbline/gates/stats"
@@ -18,7 +19,7 @@ func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool,
 	if p.routes == nil {
 		p.routes = make([]*measured, len(p.session.Routes))
 		for i := range p.effects {
-			p.routes[i] = putTogether(p.effects[i])
+			p.routes[i] = putTogether(p.effects[i], p.speeds[i].keeps)
 		}
 	}
 	rows := make([]*row, len(p.session.Routes))
@@ -27,6 +28,18 @@ func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool,
 		r.ruledOut = len(out[route.Name]) > 0
 		r.Reasons = append(r.Reasons, out[route.Name]...)
 		p.fill(r, p.routes[i], rule)
+		if len(r.claims) > 0 && !r.ruledOut {
+			r.Reasons = append(r.Reasons, p.speeds[i].named...)
+			if p.speeds[i].apart != "" {
+				r.Speeds = p.speeds[i].groups
+			}
+			var repeats []Repeat
+			if p.unsliced() || !p.past { // elsewhere they are only shown
+				repeats = p.repeat(i, metric, rule.Zone)
+			}
+			r.disagree = p.disagree(i, repeats)
+			p.repeats = append(p.repeats, repeats...)
+		}
 		rows[i] = r
 	}
 	p.decideFamily(rows)
@@ -45,9 +58,9 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 	if middle := points[len(points)/2]; min(m.requests[0], m.requests[1]) > 0 {
 		r.Values = &[2]float64{seconds(middle.values[0]), seconds(middle.values[1])}
 	}
-	if len(p.blocks) < minBlocks {
-		r.Blocks = len(p.blocks)
-		r.Reasons = append(r.Reasons, needsBlocks(len(p.blocks)))
+	if m.blocks < minBlocks {
+		r.Blocks = m.blocks
+		r.Reasons = append(r.Reasons, needsBlocks(m.blocks))
 		return
 	}
 	if r.Metric == record.LatencyDistribution {
@@ -66,8 +79,8 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 		p.tooFew(r, points[0])
 		return
 	}
-	if n := len(points[0].effects); n < len(p.blocks) {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("%d of %d blocks had enough requests beyond P%d", n, len(p.blocks), points[0].p))
+	if n := len(points[0].effects); n < m.blocks {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("%d of %d blocks had enough requests beyond P%d", n, m.blocks, points[0].p))
 	}
 	for _, pt := range points {
 		zone := rule.Zone
@@ -183,4 +196,6 @@ func digits(n int, x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
+func percent(share float64) string {
+	return strings.ReplaceAll(fmt.Sprintf("%+.1f %%", 100*share), "-", "−")
+}

@@ -2,6 +2,7 @@ package gates
 
 import (
 	"math"
+	"slices"
 
 	"plumbline/gates/stats"
 	"plumbline/record"
@@ -141,6 +142,7 @@ func (p *pairing) after(n int) *pairing {
 		}
 	}
 	look := newPairing(p.session, runs, p.arms, p.levels)
+	look.past = true
 	for _, blocks := range p.effects {
 		look.effects = append(look.effects, blocks[:n])
 	}
@@ -176,13 +178,15 @@ func latch(before []Comparison, i, blocks int, now Comparison) Comparison {
 // Decided says that further blocks would change no judged row, so that a
 // session with a maximum of blocks may stop. An inconclusive row is open, also
 // one that is not slower. A row that is not comparable is decided, unless it has
-// one or two of the three blocks it needs: more may complete them. Before the
-// first look, and without a judged row, nothing is decided.
+// one or two of the three blocks it needs, or two speeds: more blocks may
+// complete them, or show the second speed to be rare. Before the first look,
+// without a judged row, and with a control that is open, nothing is decided.
 func (v *Verdict) Decided() bool {
 	judged := v.rows(func(c Comparison) bool { return c.Judged })
 	open := v.rows(func(c Comparison) bool {
 		return c.Judged && (c.Verdict == RowInconclusive || v.MaxBlocks > 0 && c.Looks == nil ||
-			c.Verdict == RowNotComparable && c.Blocks > 0 && c.Blocks < minBlocks)
+			c.Verdict == RowNotComparable && (c.Blocks > 0 && c.Blocks < minBlocks || len(c.Speeds) > 0))
 	})
-	return len(judged) > 0 && len(open) == 0
+	known := !slices.ContainsFunc(v.Controls, func(c Control) bool { return c.Verdict == ControlOpen })
+	return len(judged) > 0 && len(open) == 0 && (known || v.failed())
 }

@@ -48,6 +48,13 @@ func slow(s *record.Session, route string, from int, factor float64) {
 	})
 }
 
+// creep slows the candidate's route down from a block on, block by block.
+func creep(s *record.Session, route string, from int, factor float64) {
+	for block := from; block <= s.Runs[len(s.Runs)-1].Block; block++ {
+		slow(s, route, block, factor)
+	}
+}
+
 // TestLooksArePrefixes: what was seen stays seen. Judging the record as it
 // stood after each block gives the looks that the whole record gives, in any
 // order of its runs.
@@ -100,10 +107,11 @@ func TestDecidedRowsLatch(t *testing.T) {
 		want   gates.RowVerdict
 		blocks int // of the look that decided
 	}{
-		{"equivalent stays", func(s *record.Session) { slow(s, a, 10, 1.5) }, record.LatencyP50, gates.RowEquivalent, 6},
+		{"equivalent stays", func(s *record.Session) { creep(s, a, 7, 1.04) }, record.LatencyP50, gates.RowEquivalent, 6},
 		{"regression stays", func(s *record.Session) { slow(s, a, 1, 1.4); slow(s, a, 7, 0.6) }, record.LatencyP50, gates.RowRegression, 6},
-		{"improvement stays", func(s *record.Session) { slow(s, a, 1, 0.7); slow(s, a, 10, 2) }, record.LatencyP50, gates.RowImprovement, 6},
+		{"improvement stays", func(s *record.Session) { slow(s, a, 1, 0.7); creep(s, a, 7, 1.04) }, record.LatencyP50, gates.RowImprovement, 6},
 		{"other work is not comparable any more", func(s *record.Session) { s.Runs[23].Preflight[0].BodyBytes = 1 }, record.LatencyP50, gates.RowNotComparable, 12},
+		{"two speeds that show later are not comparable any more", func(s *record.Session) { slow(s, a, 10, 1.5) }, record.LatencyP50, gates.RowNotComparable, 12},
 		{"but a regression stays", func(s *record.Session) { slow(s, a, 1, 1.4); s.Runs[23].Preflight[0].BodyBytes = 1 }, record.LatencyDistribution, gates.RowRegression, 6},
 		{"errors that come later count", func(s *record.Session) {
 			each(s, "candidate", func(r *record.Run) {

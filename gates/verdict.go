@@ -61,12 +61,16 @@ type Verdict struct {
 	Delivered map[string]float64 `json:"delivered,omitempty"`
 	// Exploratory: judged by other rules than those that the record holds, which
 	// were fixed before the first run.
-	Exploratory bool         `json:"exploratory,omitempty"`
-	Controls    []Control    `json:"controls,omitempty"` // negative, positive; none where the session has none
-	Pooled      []Pooled     `json:"pooled,omitempty"`   // the answer over all routes, by metric
-	Repeats     []Repeat     `json:"repeats,omitempty"`  // Gate 2: metric by metric, routes in the session's order, then by arm
-	SetAside    []SetAside   `json:"set_aside"`          // runs that Gate 1 took away
-	Comparisons []Comparison `json:"comparisons"`        // baseline by baseline, metric by metric, routes in the session's order
+	Exploratory bool      `json:"exploratory,omitempty"`
+	Controls    []Control `json:"controls,omitempty"` // negative, positive; none where the session has none
+	Pooled      []Pooled  `json:"pooled,omitempty"`   // the answer over all routes, by metric
+	Repeats     []Repeat  `json:"repeats,omitempty"`  // Gate 2: metric by metric, routes in the session's order, then by arm
+	// RareStart is the share of starts, 0 to 1, up to which the candidate may
+	// have another speed that the session did not see, or saw no more often
+	// than it did (one-sided 95 %); 0 where nothing was judged.
+	RareStart   float64      `json:"rare_start,omitempty"`
+	SetAside    []SetAside   `json:"set_aside"`   // runs that Gate 1 took away
+	Comparisons []Comparison `json:"comparisons"` // baseline by baseline, metric by metric, routes in the session's order
 }
 
 // Control is a measurement whose result is known.
@@ -116,7 +120,8 @@ type Repeat struct {
 	// the median latency. Own is with the block's level taken out.
 	Raw float64 `json:"raw"`
 	Own float64 `json:"own"`
-	// Bound is the upper 95 % limit of Raw, of a single number; null where there is none.
+	// Bound is the upper 95 % limit of Own (of Raw, where the arms did not take
+	// turns), of a single number; null where there is none.
 	Bound *float64 `json:"bound,omitempty"`
 	// Within is the distance between two halves of a run, of a distribution.
 	Within *float64 `json:"within,omitempty"`
@@ -152,12 +157,21 @@ type Comparison struct {
 	// Percentile is the one that decided a distribution's row, 5 to 95; 0 in other rows.
 	Percentile  int          `json:"percentile,omitempty"`
 	Percentiles []Percentile `json:"percentiles,omitempty"`
+	// Speeds are the groups that the blocks' P50 effects fall into, where that is
+	// why the row is not comparable; fastest first.
+	Speeds []Speed `json:"speeds,omitempty"`
 	// MoreBlocks is about how many further blocks would decide an
 	// inconclusive row; 0: not known, too close to the edge, or beyond the maximum.
 	MoreBlocks int `json:"more_blocks,omitempty"`
 	// Looks are all looks so far at a session with a maximum of blocks. The
 	// row's own fields are those of the look that decided it, else of the newest.
 	Looks []Look `json:"looks,omitempty"`
+}
+
+// Speed is a group of blocks whose effects agree, and lie apart from others.
+type Speed struct {
+	Effect float64 `json:"effect"` // mean of the group
+	Blocks int     `json:"blocks"`
 }
 
 // Percentile is one point of a distribution's comparison.

@@ -1,0 +1,177 @@
+package gates_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"plumbline/gates"
+	"plumbline/record"
+)
+
+// start slows the processes of an arm down in some blocks, on every route, from
+// their start to their end.
+func start(s *record.Session, arm string, factor float64, blocks ...int) {
+	each(s, arm, func(r *record.Run) {
+		if !slices.Contains(blocks, r.Block) {
+			return
+		}
+		for _, samples := range r.Samples {
+			for i, l := range samples.Latency {
+				samples.Latency[i] = int64(float64(l) * factor)
+			}
+		}
+	})
+}
+
+// TestOneSlowStart: a process that was slow from its start to its end is named
+// and set aside, and the other blocks are judged without it.
+func TestOneSlowStart(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change map[string]float64
+		slow   func(*record.Session)
+		want   gates.RowVerdict
+		run    string
+		reason string
+	}{
+		{"of the candidate", nil, func(s *record.Session) { start(s, "candidate", 1.2, 4) }, gates.RowEquivalent, "008-candidate", "outlier: block 4 lies apart; P50 of candidate was "},
+		{"of the baseline", nil, func(s *record.Session) { start(s, "baseline", 1.9, 4) }, gates.RowEquivalent, "007-baseline", "outlier: block 4 lies apart; P50 of baseline was "},
+		{"does not drown a regression", map[string]float64{"GET /a": math.Log(1.09)}, func(s *record.Session) { start(s, "baseline", 1.9, 4) }, gates.RowRegression, "007-baseline", "outlier: block 4"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := small(3)
+			w.change = tt.change
+			s := w.session()
+			tt.slow(s)
+			v := gates.Judge(s)
+			for _, metric := range []record.Metric{record.LatencyP50, record.LatencyDistribution} {
+				c := find(t, v, "GET /a", metric)
+				if metric == record.LatencyP50 && c.Verdict != tt.want || c.Blocks != 5 {
+					t.Errorf("%s is %s after %d blocks, want %s after 5: %q", metric, c.Verdict, c.Blocks, tt.want, c.Reasons)
+				}
+				wantReason(t, c.Reasons, tt.reason)
+			}
+			if i := slices.IndexFunc(v.SetAside, func(a gates.SetAside) bool { return a.Run == tt.run && a.Route == "GET /a" }); i < 0 || !strings.Contains(v.SetAside[i].Reason, tt.reason) {
+				t.Errorf("set aside: %+v, want %s", v.SetAside, tt.run)
+			}
+			if v.Blocks != 6 {
+				t.Errorf("%d blocks, want 6: only latencies were set aside", v.Blocks)
+			}
+		})
+	}
+}
+
+// TestTwoSpeeds holds when blocks that lie apart are no accident.
+func TestTwoSpeeds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		blocks int
+		slow   func(*record.Session)
+		want   gates.RowVerdict
+		reason string
+		speeds []gates.Speed
+	}{
+		{"candidate, half of its starts", 12, func(s *record.Session) { start(s, "candidate", 1.3, 1, 4, 5, 8, 9, 12) }, gates.RowNotComparable, "two speeds: 6 blocks at ", nil},
+		{"both arms, half of their starts", 20, func(s *record.Session) {
+			start(s, "candidate", 1.3, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20)
+			start(s, "baseline", 1.3, 1, 2, 5, 6, 9, 10, 13, 14, 17, 18)
+		}, gates.RowNotComparable, "two speeds: 5 blocks at −2", nil},
+		{"one more slow candidate in every six", 18, func(s *record.Session) { start(s, "candidate", 1.3, 2, 9, 15) }, gates.RowNotComparable, "two speeds: 15 blocks at ", nil},
+		{"both arms, now and then", 18, func(s *record.Session) { start(s, "candidate", 1.3, 2, 9); start(s, "baseline", 1.3, 15) }, gates.RowEquivalent, "outlier: block 9 lies apart", nil},
+		{"two of six", 6, func(s *record.Session) { start(s, "candidate", 1.3, 2, 5) }, gates.RowNotComparable, "two speeds: 4 blocks at ", nil},
+		{"one of five is named and stays", 5, func(s *record.Session) { start(s, "candidate", 1.3, 2) }, gates.RowInconclusive, "outlier: block 2 lies apart", nil},
+		{"both of them slower than the zone", 12, func(s *record.Session) {
+			start(s, "candidate", 1.2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+			start(s, "candidate", 1.3, 1, 4, 5, 8, 9, 12)
+		}, gates.RowRegression, "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := small(5)
+			w.blocks, w.routes = tt.blocks, 2
+			s := w.session()
+			tt.slow(s)
+			v := gates.Judge(s)
+			c := find(t, v, "GET /b", record.LatencyP50)
+			if c.Verdict != tt.want || c.NotSlower {
+				t.Errorf("%s, want %s; %q", c.Verdict, tt.want, c.Reasons)
+			}
+			wantReason(t, c.Reasons, tt.reason)
+			if tt.want == gates.RowNotComparable {
+				if len(c.Speeds) < 2 {
+					t.Errorf("speeds are %+v", c.Speeds)
+				}
+				wantOutcome(t, v, gates.Inconclusive, 4)
+			}
+		})
+	}
+}
+
+// TestTwoSpeedsStayOpen: in a session that may grow more blocks can show that a
+// second speed is rare.
+func TestTwoSpeedsStayOpen(t *testing.T) {
+	w := small(5)
+	w.blocks = 12
+	s := growing(w.session(), 6, 20)
+	for _, r := range s.Runs {
+		for _, samples := range r.Samples {
+			samples.Codes[200] = 4000
+		}
+	}
+	start(s, "candidate", 1.3, 2, 5)
+	if v := gates.Judge(prefix(s, 6)); v.Decided() || find(t, v, "GET /a", record.LatencyP50).Verdict != gates.RowNotComparable {
+		t.Errorf("after 6 blocks: decided %v, P50 is %s", v.Decided(), find(t, v, "GET /a", record.LatencyP50).Verdict)
+	}
+	if v := gates.Judge(s); !v.Decided() || find(t, v, "GET /a", record.LatencyP50).Verdict != gates.RowEquivalent {
+		t.Errorf("after 12 blocks: decided %v, P50 is %s", v.Decided(), find(t, v, "GET /a", record.LatencyP50).Verdict)
+	}
+}
+
+// TestRepeatsOfWholeRuns: without slices, runs that vary by themselves are no
+// ground for "no change", but do not hide a regression beyond all of them.
+func TestRepeatsOfWholeRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		mode   record.Mode
+		cv     float64
+		change float64
+		metric record.Metric
+		want   gates.RowVerdict
+		reason string
+	}{
+		{"agree", record.Interleaved, 0.01, 0, record.LatencyP50, gates.RowEquivalent, ""},
+		{"agree", record.Interleaved, 0.01, 0, record.LatencyDistribution, gates.RowEquivalent, ""},
+		{"vary", record.Interleaved, 0.12, 0, record.LatencyP50, gates.RowNotComparable, "needs "},
+		{"vary", record.Sequential, 0.12, 0, record.LatencyDistribution, gates.RowNotComparable, "the repeats of baseline do not agree: two runs are"},
+		{"vary by far", record.Sequential, 0.5, 0, record.LatencyP50, gates.RowNotComparable, "the repeats of baseline do not agree: coefficient of variation"},
+		{"vary, and twice as slow", record.Interleaved, 0.12, math.Log(2), record.LatencyP50, gates.RowRegression, ""},
+		{"would vary, but are sliced", record.Sliced, 0.02, 0, record.LatencyP50, gates.RowEquivalent, ""},
+	} {
+		t.Run(tt.name+" "+string(tt.mode)+" "+string(tt.metric), func(t *testing.T) {
+			w := small(11)
+			w.runSD, w.slices, w.perSlice, w.blocks = tt.cv, 1, 900, 10
+			w.latency = func(rng *rand.Rand, _ bool, _ int) float64 { return 0.03 * rng.NormFloat64() }
+			w.change = map[string]float64{"GET /a": tt.change}
+			s := w.session()
+			s.Schedule.Mode = tt.mode
+			v := gates.Judge(s)
+			c := find(t, v, "GET /a", tt.metric)
+			if c.Verdict != tt.want || c.NotSlower {
+				t.Errorf("%s, want %s; %q", c.Verdict, tt.want, c.Reasons)
+			}
+			wantReason(t, c.Reasons, tt.reason)
+			n := 0
+			for _, r := range v.Repeats {
+				if r.Runs != 10 || r.Raw <= 0 || r.Own <= 0 {
+					t.Errorf("%+v", r)
+				}
+				n++
+			}
+			if n != 3*2*2 { // routes, arms, and the two metrics with enough requests
+				t.Errorf("%d repeats are told", n)
+			}
+		})
+	}
+}
