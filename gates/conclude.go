@@ -55,7 +55,6 @@ func (v *Verdict) conclude(s *record.Session) {
 	if s.Loose {
 		limits = append(limits, overlaps(s)...)
 	}
-	limits = append(limits, v.controlLimits()...)
 	for _, metric := range slices.Sorted(maps.Keys(s.Rules.Metrics)) {
 		if !slices.Contains(record.Metrics[:], metric) {
 			limits = append(limits, fmt.Sprintf("The rules name %q, which this version does not judge.", metric))
@@ -65,6 +64,8 @@ func (v *Verdict) conclude(s *record.Session) {
 	if len(regressions) > 0 {
 		v.Reasons = append(v.Reasons, "Regression: "+v.names(regressions)+".")
 	}
+	controls := v.controlLimits()
+	v.Reasons = append(v.Reasons, controls...)
 	if len(open) > 0 {
 		v.Reasons = append(v.Reasons, "Undecided: "+v.names(open)+".")
 	}
@@ -76,7 +77,7 @@ func (v *Verdict) conclude(s *record.Session) {
 	switch {
 	case len(regressions) > 0:
 		v.set(Regression)
-	case len(open)+len(silent)+len(limits) > 0:
+	case len(open)+len(silent)+len(limits)+len(controls) > 0:
 		v.set(Inconclusive)
 	default:
 		v.set(Pass)

@@ -57,6 +57,7 @@ func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
 			p.unfold()
 		}
 	}
+	p.trust(s, v)
 	p.lists(s, v)
 	p.reproduce(s)
 	p.line("%s", exitLine(v))
@@ -144,15 +145,37 @@ func (p *markdownPage) table(t table) {
 	}
 }
 
-func (p *markdownPage) lists(s *record.Session, v *gates.Verdict) {
-	if len(v.SetAside) > 0 {
-		p.fold(fmt.Sprintf("Set aside: %d", len(v.SetAside)), false)
-		for _, a := range v.SetAside {
-			what := setAsideWhat(a)
-			for i, name := range what {
-				what[i] = code(name)
+// trust says how far the verdict can be trusted, and what all routes say together.
+func (p *markdownPage) trust(s *record.Session, v *gates.Verdict) {
+	if line := pooledLine(s, v); line != "" {
+		p.line("%s", line)
+		p.line("")
+	}
+	for _, sec := range trust(s, v) {
+		p.fold(sec.title, sec.bad)
+		p.line("| %s |", strings.Join(sec.heads, " | "))
+		p.line("|%s", strings.Repeat(" :--- |", len(sec.heads)))
+		for _, row := range sec.rows {
+			var line []string
+			for _, c := range row {
+				line = append(line, c.show(code))
 			}
-			p.line("- %s: %s", strings.Join(what, " "), prose(a.Reason))
+			p.line("| %s |", strings.Join(line, " | "))
+		}
+		p.line("")
+		p.unfold()
+	}
+	if line := rareLine(v); line != "" {
+		p.line("%s", line)
+		p.line("")
+	}
+}
+
+func (p *markdownPage) lists(s *record.Session, v *gates.Verdict) {
+	if all := setAside(v); len(all) > 0 {
+		p.fold(fmt.Sprintf("Set aside: %d", len(all)), false)
+		for _, a := range all {
+			p.line("- %s: %s", a.what(code), prose(a.reason))
 		}
 		p.line("")
 		p.unfold()

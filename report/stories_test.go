@@ -106,9 +106,39 @@ func stories() map[string]*story {
 	st.v.SetAside = []gates.SetAside{
 		{Run: "004-baseline", Reason: "the router died: exit status 137 after 3.2 s of load"},
 		{Run: "007-candidate", Route: demo[1], Reason: "14 of 2,204 requests answered 404, expected 200"},
+		{Run: "010-candidate", Route: demo[0], Reason: "outlier: block 5 lies apart; P50 of candidate was 221 µs there, in its other runs 180 µs"},
+		{Run: "010-candidate", Route: demo[1], Reason: "outlier: block 5 lies apart; P50 of candidate was 442 µs there, in its other runs 360 µs"},
+		{Run: "010-candidate", Route: demo[2], Reason: "outlier: block 5 lies apart; P50 of candidate was 663 µs there, in its other runs 540 µs"},
+		{Run: "010-candidate", Route: demo[3], Reason: "outlier: block 5 lies apart; P50 of candidate was 884 µs there, in its other runs 720 µs"},
 	}
 	st.s.Warnings = []string{"the host's speed changed by 6 % in block 2", "no cgroup v2: throttling was not checked"}
 	all["set aside"] = st
+
+	st = newStory(gates.Inconclusive).quiet(demo...)
+	effect := func(x float64) *float64 { return &x }
+	st.v.Controls = []gates.Control{
+		{Kind: "negative", Effect: effect(0.001), Low: effect(-0.004), High: effect(0.006), Zone: 0.025, Blocks: 6, Verdict: gates.ControlHeld},
+		{Kind: "positive", Effect: effect(0.061), Low: effect(0.034), High: effect(0.089), Want: 0.075, Zone: 0.05, Blocks: 6, Verdict: gates.ControlBlind},
+	}
+	st.v.Reasons = []string{"The session is blind: a delay of +7.5 % that was there came out as anything from +3.4 % to +8.9 %, and must come out beyond +5.0 %."}
+	for i := range st.v.Comparisons {
+		if c := &st.v.Comparisons[i]; c.Metric != record.ErrorRate {
+			c.Verdict, c.Reasons = gates.RowInconclusive, []string{"the session did not see the control's delay, so it cannot exclude a change"}
+		}
+	}
+	st.v.Pooled = []gates.Pooled{
+		{Metric: record.LatencyP50, Arms: [2]string{"baseline", "candidate"}, Effect: 0.003, Low: -0.002, High: 0.008, Blocks: 6, Routes: 5},
+		{Metric: record.LatencyDistribution, Percentile: 95, Arms: [2]string{"baseline", "candidate"}, Effect: -0.001, Low: -0.021, High: 0.018, Blocks: 6, Routes: 5},
+	}
+	st.v.RareStart = 0.393038
+	for _, m := range []record.Metric{record.LatencyP50, record.LatencyDistribution} {
+		for i, route := range demo {
+			for _, arm := range []string{"baseline", "candidate"} {
+				st.v.Repeats = append(st.v.Repeats, gates.Repeat{Route: route, Metric: m, Arm: arm, Runs: 6, Raw: 0.03 + 0.004*float64(i), Own: 0.004 + 0.0007*float64(i%3), Bound: effect(0.02)})
+			}
+		}
+	}
+	all["blind"] = st
 
 	st = newStory(gates.Pass).quiet(demo[:3]...)
 	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 20, 20, 9, 9

@@ -49,6 +49,7 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 			p.table(t)
 		}
 	}
+	p.trust(s, v)
 	p.lists(s, v)
 	p.line("")
 	p.reproduce(s)
@@ -174,6 +175,38 @@ func (p *textPage) table(t table) {
 	}
 }
 
+// trust says how far the verdict can be trusted, and what all routes say together.
+func (p *textPage) trust(s *record.Session, v *gates.Verdict) {
+	if line := pooledLine(s, v); line != "" {
+		p.line("")
+		p.prose("", line)
+	}
+	for _, sec := range trust(s, v) {
+		p.line("")
+		p.line("%s", sec.title)
+		lines := [][]string{sec.heads}
+		for _, row := range sec.rows {
+			var line []string
+			for _, c := range row {
+				line = append(line, c.show(clean))
+			}
+			lines = append(lines, line)
+		}
+		wide := p.widths(lines)
+		for _, l := range lines {
+			var b strings.Builder
+			for i, cell := range l {
+				b.WriteString("  " + pad(shorten(cell, wide[i]), wide[i], false))
+			}
+			p.line("%s", b.String())
+		}
+	}
+	if line := rareLine(v); line != "" {
+		p.line("")
+		p.prose("", line)
+	}
+}
+
 // widths are those of the columns of lines, the first one narrowed to fit the
 // terminal.
 func (p *textPage) widths(lines [][]string) []int {
@@ -219,8 +252,8 @@ func (p *textPage) lists(s *record.Session, v *gates.Verdict) {
 		p.line("")
 		p.line("Set aside:")
 	}
-	for _, a := range v.SetAside {
-		p.prose("  - ", strings.Join(cleanAll(setAsideWhat(a)), " ")+": "+clean(a.Reason))
+	for _, a := range setAside(v) {
+		p.prose("  - ", a.what(clean)+": "+clean(a.reason))
 	}
 	if len(s.Warnings) > 0 {
 		p.line("")

@@ -103,7 +103,9 @@ func newTable(s *record.Session, v *gates.Verdict, m record.Metric, rows []gates
 func notes(s *record.Session, v *gates.Verdict, c gates.Comparison) []string {
 	out := slices.Clone(c.Reasons)
 	if c.Verdict == gates.RowInconclusive {
-		out = append(out, openEnd(v, c))
+		if text := openEnd(v, c); text != "" {
+			out = append(out, text)
+		}
 	}
 	if rule, ok := s.Rules.Metrics[c.Metric]; ok && c.Zone > rule.Zone*(1+1e-9) {
 		out = append(out, fmt.Sprintf("zone %s here: differences below %s are not judged", zoneOf(c), seconds(s.Rules.FloorS)))

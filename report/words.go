@@ -94,6 +94,9 @@ func regressed(s *record.Session, v *gates.Verdict, say voice) string {
 
 // undecided names the judged rows without a verdict and what they need.
 func undecided(s *record.Session, v *gates.Verdict, say voice) string {
+	if slices.ContainsFunc(v.Controls, func(c gates.Control) bool { return c.Verdict == gates.ControlBlind }) {
+		return "" // not because of a row
+	}
 	open := func(c gates.Comparison) bool {
 		return c.Judged && (c.Verdict == gates.RowInconclusive && !c.NotSlower || c.Verdict == gates.RowNotComparable)
 	}
@@ -230,6 +233,8 @@ func openEnd(v *gates.Verdict, c gates.Comparison) string {
 	less := c.Low != nil && *c.Low < -c.Zone
 	text := "undecided"
 	switch {
+	case !more && !less && c.MoreBlocks == 0 && len(c.Reasons) > 0:
+		return "" // its reasons are all there is to say
 	case more && less:
 		text = "may be anything from " + interval(c, " to ")
 	case more:
@@ -243,9 +248,9 @@ func openEnd(v *gates.Verdict, c gates.Comparison) string {
 	case c.NotSlower:
 		return text + "; the upper limit is inside the zone, which counts as a pass"
 	case v.MaxBlocks > 0:
-		return text + fmt.Sprintf("; not to be decided within %s, as far as can be told", count(v.MaxBlocks, "block"))
+		return text + fmt.Sprintf("; too close to the edge, or too noisy, to be decided within %s", count(v.MaxBlocks, "block"))
 	}
-	return text + "; how many more blocks would decide is not known"
+	return text + "; too close to the edge to say how many more blocks would decide"
 }
 
 // exitLine names the code a judging command ends with.
@@ -299,17 +304,42 @@ func moreReasons(s *record.Session, v *gates.Verdict) []string {
 	return out
 }
 
-func setAsideWhat(a gates.SetAside) []string {
-	if a.Route == "" {
-		return []string{a.Run}
+// setAside puts together what was set aside for one reason: a process that was
+// slow was so on every route.
+func setAside(v *gates.Verdict) (all []asideLine) {
+	for _, a := range v.SetAside {
+		about, _, _ := strings.Cut(a.Reason, ";")
+		i := slices.IndexFunc(all, func(l asideLine) bool { return l.run == a.Run && l.about == about && len(l.routes) > 0 })
+		if i < 0 || a.Route == "" {
+			i = len(all)
+			all = append(all, asideLine{run: a.Run, about: about, reason: a.Reason})
+		}
+		if a.Route != "" {
+			all[i].routes = append(all[i].routes, a.Route)
+		}
 	}
-	return []string{a.Run, a.Route}
+	return all
 }
 
-func cleanAll(in []string) []string {
-	out := make([]string, len(in))
-	for i, s := range in {
-		out[i] = clean(s)
+// asideLine is a run, or its latencies on some routes.
+type asideLine struct {
+	run, about string
+	routes     []string
+	reason     string // of the first route
+}
+
+// what names the run and the first routes.
+func (l asideLine) what(name func(string) string) string {
+	parts := []string{name(l.run)}
+	for _, r := range l.routes[:min(named, len(l.routes))] {
+		parts = append(parts, name(r))
 	}
-	return out
+	text := strings.Join(parts[:min(2, len(parts))], " ")
+	if len(parts) > 2 {
+		text += ", " + strings.Join(parts[2:], ", ")
+	}
+	if more := len(l.routes) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
