@@ -138,7 +138,7 @@ func TestLooseNotes(t *testing.T) {
 		want   []string
 	}{
 		"in turns":    {func(*record.Session) {}, []string{unknown}},
-		"one by one":  {func(s *record.Session) { s.Schedule.Mode = record.Sequential }, []string{"Not comparable: latency distribution of GET /a, latency distribution of GET /b, latency distribution of GET /c.", "Sequential: the files of one side end before the other side's begin, so drift of the host is not told apart from a change."}},
+		"one by one":  {func(s *record.Session) { s.Schedule.Mode = record.Sequential }, []string{"Undecided: P50 of GET /a, P50 of GET /b, P50 of GET /c.", "Not comparable: latency distribution of GET /a, latency distribution of GET /b, latency distribution of GET /c.", "Sequential: the files of one side end before the other side's begin, so drift of the host is not told apart from a change."}},
 		"at once":     {func(s *record.Session) { s.Runs[1].Started = s.Runs[0].Started }, []string{"Files of a block overlap in time (001-baseline and 002-candidate): measured at once, they disturbed each other, or ran on two machines.", unknown}},
 		"a long file": {func(s *record.Session) { s.Runs[0].Ended = s.Runs[2].Ended }, []string{"Files of a block overlap in time (001-baseline and 002-candidate): measured at once, they disturbed each other, or ran on two machines.", "Files of one side overlap in time (001-baseline and 003-baseline): they may be parts of one run, and would count as several.", unknown}},
 	} {

@@ -3,7 +3,10 @@ package gates
 import (
 	"maps"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"plumbline/gates/stats"
 	"plumbline/record"
@@ -46,16 +49,30 @@ type measured struct {
 // point is one percentile of a route.
 type point struct {
 	p       int
-	values  [2]int64  // ns, over all blocks
-	effects []float64 // ln(candidate/baseline), one for each block with enough samples
-	pooled  []float64 // the same without regard to slices
+	values  [2]int64     // ns, over all blocks
+	effects []float64    // ln(candidate/baseline), one for each block with enough samples
+	pooled  []float64    // the same without regard to slices
+	levels  [2][]float64 // ln of each arm's own percentile, block by block
 }
 
 // measureAll measures every route.
 func (p *pairing) measureAll() {
-	for _, route := range p.session.Routes {
-		p.effects = append(p.effects, p.measure(route.Name))
+	p.effects = make([][]blockEffects, len(p.session.Routes))
+	each(len(p.effects), func(i int) { p.effects[i] = p.measure(p.session.Routes[i].Name) })
+}
+
+// each calls f for 0 to n−1 on all CPUs. What f writes must be its own.
+func each(n int, f func(i int)) {
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		done.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
 	}
+	done.Wait()
 }
 
 // measure reduces a route's samples to effects, block by block. Each slice is
@@ -68,7 +85,7 @@ func (p *pairing) measure(route string) []blockEffects {
 		b := blockEffects{n: parts.n}
 		for side := range b.sorted {
 			b.sorted[side] = slices.Concat(parts.parts[side]...)
-			slices.Sort(b.sorted[side])
+			stats.Sort(b.sorted[side])
 			b.tick = stats.Tick(b.tick, b.sorted[side])
 		}
 		for _, percent := range percentiles() {
@@ -113,6 +130,10 @@ func putTogether(blocks []blockEffects, counts func(block int) bool) *measured {
 			if e := b.effects[i]; e.enough && counts(j) {
 				pt.effects = append(pt.effects, e.median)
 				pt.pooled = append(pt.pooled, e.pooled)
+				for side := range pt.levels {
+					own := stats.NearestRank(percent, b.sorted[side])
+					pt.levels[side] = append(pt.levels[side], math.Log(max(1, float64(own))))
+				}
 			}
 		}
 		m.points = append(m.points, pt)
@@ -140,7 +161,7 @@ func matched(byN [2]map[int][]int64) (out samples) {
 		}
 		for side := range byN {
 			part := slices.Clone(byN[side][n])
-			slices.Sort(part)
+			stats.Sort(part)
 			out.parts[side] = append(out.parts[side], part)
 			out.n[side] += len(part)
 		}

@@ -794,10 +794,16 @@ func TestMoreBlocks(t *testing.T) {
 	}
 }
 
+// BenchmarkJudge judges 20 blocks of 15 routes with 100,000 requests each, which
+// were read before: once, and look by look.
 func BenchmarkJudge(b *testing.B) {
-	s := world{seed: 1, blocks: 20, routes: 15, slices: 25, perSlice: 200, runSD: 0.01}.session()
-	b.ReportMetric(float64(len(s.Runs)*15*5000), "requests")
-	for b.Loop() {
-		gates.Judge(s)
+	s := world{seed: 1, blocks: 20, routes: 15, slices: 25, perSlice: 2000, runSD: 0.01}.session()
+	looked := *s
+	for name, s := range map[string]*record.Session{"once": s, "look by look": growing(&looked, 6, 20)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				gates.Judge(s)
+			}
+		})
 	}
 }

@@ -18,11 +18,13 @@ const implausible = 0.5
 func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool, out map[string][]string) []Comparison {
 	if p.routes == nil {
 		p.routes = make([]*measured, len(p.session.Routes))
-		for i := range p.effects {
-			p.routes[i] = putTogether(p.effects[i], p.speeds[i].keeps)
-		}
+		each(len(p.routes), func(i int) { p.routes[i] = putTogether(p.effects[i], p.speeds[i].keeps) })
 	}
-	rows := make([]*row, len(p.session.Routes))
+	repeats := make([][]Repeat, len(p.session.Routes))
+	if p.unsliced() || !p.past { // elsewhere they are only shown
+		each(len(repeats), func(i int) { repeats[i] = p.repeat(i, metric, rule.Zone) })
+	}
+	rows := make([]*row, len(repeats))
 	for i, route := range p.session.Routes {
 		r := &row{Comparison: p.row(route.Name, metric, "s", rule, judged)}
 		r.ruledOut = len(out[route.Name]) > 0
@@ -33,12 +35,8 @@ func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool,
 			if p.speeds[i].apart != "" {
 				r.Speeds = p.speeds[i].groups
 			}
-			var repeats []Repeat
-			if p.unsliced() || !p.past { // elsewhere they are only shown
-				repeats = p.repeat(i, metric, rule.Zone)
-			}
-			r.disagree = p.disagree(i, repeats)
-			p.repeats = append(p.repeats, repeats...)
+			r.disagree = p.disagree(i, repeats[i])
+			p.repeats = append(p.repeats, repeats[i]...)
 		}
 		rows[i] = r
 	}
@@ -82,12 +80,15 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 	if n := len(points[0].effects); n < m.blocks {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("%d of %d blocks had enough requests beyond P%d", n, m.blocks, points[0].p))
 	}
+	if drift := p.drift(points[len(points)/2]); drift > smallBetween*math.Log1p(rule.Zone) {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the candidate was measured last: what changes from run to run may make ±%.1f %% of the difference", 100*math.Expm1(drift)))
+	}
 	for _, pt := range points {
 		zone := rule.Zone
 		if pt.values[0] > 0 {
 			zone = max(zone, float64(p.session.Rules.FloorS)/seconds(pt.values[0]))
 		}
-		c := pt.claim(m, zone, p.levels.percentile, len(p.blocks))
+		c := pt.claim(m, zone, p.levels.percentile, len(p.blocks), p.drift(pt))
 		r.claims = append(r.claims, c)
 		r.Percentiles = append(r.Percentiles, Percentile{
 			P:      pt.p,
@@ -99,36 +100,49 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 	r.Blocks = len(points[0].effects)
 }
 
+// drift is by how much an effect may be off because the arms did not take
+// turns: the candidate's runs came after all of the baseline's, and what changes
+// from run to run within each arm has gone on changing between them.
+func (p *pairing) drift(pt point) float64 {
+	if p.inTurns() {
+		return 0
+	}
+	n := len(pt.effects)
+	return float64(n) * stats.CommonTrend(pt.levels[0], pt.levels[1]).Farthest(p.levels.percentile(len(p.blocks)))
+}
+
 // claim turns the effects of the blocks into limits and p-values. The clock's
-// tick widens all of them: a percentile may be off by that much.
-func (pt point) claim(m *measured, zone float64, level func(blocks int) float64, blocks int) claim {
+// tick and a drift between the arms widen all of them: a percentile may be off
+// by that much.
+func (pt point) claim(m *measured, zone float64, level func(blocks int) float64, blocks int, drift float64) claim {
 	s := stats.Describe(pt.effects)
 	edge := math.Log1p(zone)
-	tick, barred := 0.0, ""
+	widen, barred := 0.0, ""
 	switch base := float64(pt.values[0]); {
 	case m.flat || base <= 0:
 		barred = fmt.Sprintf("resolution: the clock shows nothing but %v", time.Duration(pt.values[0]))
 	case float64(m.tick) > zone/4*base:
-		tick = float64(m.tick) / base
+		widen = float64(m.tick) / base
 		barred = fmt.Sprintf("resolution: the clock's tick of %v is more than a quarter of the zone at P%d (%v)",
 			time.Duration(m.tick), pt.p, time.Duration(zone*base))
 	default:
-		tick = float64(m.tick) / base
+		widen = float64(m.tick) / base
 	}
 	if s.Mean < math.Log(implausible) && barred == "" {
 		barred = "implausible: more than twice as fast"
 	}
+	widen += drift
 	c := claim{
 		estimate: s.Mean, lower: -edge, upper: edge,
 		second: stats.Describe(pt.pooled).Mean,
-		slower: s.Above(edge + tick), faster: s.Below(-edge - tick),
+		slower: s.Above(edge + widen), faster: s.Below(-edge - widen),
 		noise:  s.SD / math.Sqrt(float64(s.N)),
 		barred: barred, level: level,
 	}
 	c.project = func(blocks int, level float64) (low, high float64) {
 		more := s
 		more.N = blocks
-		half := more.HalfWidth(level) + tick
+		half := more.HalfWidth(level) + widen
 		return s.Mean - half, s.Mean + half
 	}
 	c.low, c.high = c.project(s.N, level(blocks))

@@ -175,3 +175,40 @@ func TestRepeatsOfWholeRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestOrderConfounded: all of the baseline's runs first, and the machine slows
+// down all the time. The candidate is the same and no regression.
+func TestOrderConfounded(t *testing.T) {
+	regressions, explained := 0, 0
+	for seed := range uint64(60) {
+		w := small(seed)
+		w.runSD, w.slices, w.perSlice, w.routes = 0.01, 1, 900, 1
+		w.latency = func(rng *rand.Rand, _ bool, _ int) float64 { return 0.03 * rng.NormFloat64() }
+		s := w.session()
+		s.Schedule.Mode = record.Sequential
+		for i, r := range s.Runs {
+			at := i / 2 // runs are listed block by block, but were made arm by arm
+			if r.Arm == "candidate" {
+				at += w.blocks
+			}
+			for j, l := range r.Samples["GET /a"].Latency {
+				r.Samples["GET /a"].Latency[j] = int64(float64(l) * math.Exp(0.02*float64(at)))
+			}
+		}
+		v := gates.Judge(s)
+		if v.Verdict == gates.Regression || v.Verdict == gates.Pass {
+			regressions++
+			t.Logf("seed %d: %s", seed, v.Reasons)
+		}
+		c := find(t, v, "GET /a", record.LatencyP50)
+		for _, r := range c.Reasons {
+			if strings.HasPrefix(r, "the candidate was measured last: what changes from run to run may make ±") {
+				explained++
+			}
+		}
+		wantReason(t, v.Reasons, "Sequential: drift of the host is not told apart from a change.")
+	}
+	if regressions > 0 || explained != 60 {
+		t.Errorf("%d of 60 were called something that the drift was, %d rows say why not", regressions, explained)
+	}
+}

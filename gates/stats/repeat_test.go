@@ -185,3 +185,18 @@ func TestGroupsOfNoise(t *testing.T) {
 		}
 	}
 }
+
+// Reference values from R: summary(lm(y ~ arm + x)) with the series
+// 1, 3, 2, 5 and 10, 11, 13, 13 as two arms, x from 0 to 3 in each.
+func TestCommonTrend(t *testing.T) {
+	got := stats.CommonTrend([]float64{1, 3, 2, 5}, []float64{10, 11, 13, 13})
+	near(t, "slope", got.Slope, 1.1, 1e-12)
+	near(t, "standard error", got.SE, 0.260768096208106, 1e-9)
+	if got.DF != 5 {
+		t.Errorf("%d degrees of freedom, want 5", got.DF)
+	}
+	near(t, "farthest", got.Farthest(0.025), 1.1+2.57058183563631*0.260768096208106, 1e-9)
+	if few := stats.CommonTrend([]float64{1}, []float64{2}); !math.IsInf(few.Farthest(0.025), 1) {
+		t.Errorf("two observations have the trend %+v", few)
+	}
+}

@@ -82,3 +82,45 @@ func (s Sample) Below(edge float64) float64 {
 func (s Sample) student() distuv.StudentsT {
 	return distuv.StudentsT{Sigma: 1, Nu: float64(s.N - 1)}
 }
+
+// Trend is how a quantity changes from one observation to the next.
+type Trend struct {
+	Slope float64 // per observation
+	SE    float64 // its standard error
+	DF    int     // degrees of freedom
+}
+
+// CommonTrend fits one slope to several series of observations at even
+// distances, each with a level of its own: least squares within the series.
+// DF is 0 or less, and the error +Inf, if there are too few observations.
+//
+// Source: analysis of covariance, e.g. Snedecor & Cochran 1989, ch. 18.
+func CommonTrend(series ...[]float64) Trend {
+	sxx, sxy, syy, n := 0.0, 0.0, 0.0, 0
+	for _, y := range series {
+		mean, middle := Describe(y).Mean, float64(len(y)-1)/2
+		for i, v := range y {
+			x := float64(i) - middle
+			sxx += x * x
+			sxy += x * (v - mean)
+			syy += (v - mean) * (v - mean)
+		}
+		n += len(y)
+	}
+	t := Trend{DF: n - len(series) - 1, SE: math.Inf(1)}
+	if t.DF < 1 || sxx == 0 {
+		return t
+	}
+	t.Slope = sxy / sxx
+	t.SE = math.Sqrt(max(0, syy-t.Slope*sxy) / float64(t.DF) / sxx)
+	return t
+}
+
+// Farthest is how large the slope may be, one way or the other, with one-sided
+// level α: |Slope| + t(1−α, DF)·SE.
+func (t Trend) Farthest(alpha float64) float64 {
+	if t.DF < 1 {
+		return math.Inf(1)
+	}
+	return math.Abs(t.Slope) + distuv.StudentsT{Sigma: 1, Nu: float64(t.DF)}.Quantile(1-alpha)*t.SE
+}
