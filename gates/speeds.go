@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"plumbline/gates/stats"
@@ -83,7 +84,13 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 		return s
 	}
 	for _, b := range s.stray {
-		s.named = append(s.named, p.strayBlock(route, blocks, b, s))
+		reason := p.strayBlock(route, blocks, b, s)
+		if !s.aside {
+			s.named = append(s.named, reason)
+		}
+	}
+	if s.aside {
+		s.named = []string{"outlier: judged without " + p.blockNames(s.stray)}
 	}
 	return s
 }
@@ -112,6 +119,19 @@ func speedNames(groups []Speed) string {
 		parts = append(parts, fmt.Sprintf("%d%s at %s", g.Blocks, noun, percent(g.Effect)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// blockNames: "block 4, which lies apart", "blocks 4 and 9, which lie apart".
+func (p *pairing) blockNames(blocks []int) string {
+	var names []string
+	for _, b := range blocks {
+		names = append(names, strconv.Itoa(p.blocks[b][0].Block))
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return "block " + names[0] + ", which lies apart"
+	}
+	return "blocks " + strings.Join(names[:last], ", ") + " and " + names[last] + ", which lie apart"
 }
 
 // strayBlock says how a block lies apart and whose process it was: the one
