@@ -86,6 +86,9 @@ func (v *Verdict) conclude(s *record.Session) {
 
 // notes are what limits any verdict.
 func (v *Verdict) notes(s *record.Session) {
+	if s.State == record.Complete && s.Reason != "" { // it ended before its maximum
+		v.Reasons = append(v.Reasons, s.Reason)
+	}
 	if v.AA {
 		v.Reasons = append(v.Reasons, "A/A: both arms are the same build with the same configuration.")
 	}
@@ -120,7 +123,7 @@ func unsettled(s *record.Session) (n, of int) {
 // invalid says first what the session itself gave as the reason.
 func (v *Verdict) invalid(s *record.Session, why string) {
 	v.set(Invalid)
-	if s.Reason != "" {
+	if s.Reason != "" && s.State != record.Complete {
 		v.Reasons = append(v.Reasons, s.Reason)
 	}
 	v.Reasons = append(v.Reasons, why)

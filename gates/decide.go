@@ -150,6 +150,7 @@ func (r *row) explain(f family) {
 			r.Reasons = append(r.Reasons, "beyond the zone on its own, but not beyond doubt among all rows of its kind")
 		}
 	}
+	r.findFloor(f)
 	// Intervals only shrink with more blocks, so the search may halve.
 	room := f.room(r)
 	if more := 1 + sort.Search(room, func(i int) bool { return r.decidedWith(1+i, f) }); more <= room {

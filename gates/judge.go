@@ -9,7 +9,7 @@ func Judge(s *record.Session) *Verdict {
 	v := &Verdict{
 		Format:      Format,
 		Complete:    s.State == record.Complete && missingRuns(s) == 0,
-		Planned:     plannedBlocks(s),
+		Planned:     PlannedBlocks(s),
 		Delivered:   delivered(s),
 		Reasons:     []string{},
 		SetAside:    []SetAside{},
@@ -66,10 +66,10 @@ func (p *pairing) judge(decides bool) []Comparison {
 	return rows
 }
 
-// plannedBlocks is what the plan asked for; with a maximum, what the session
+// PlannedBlocks is what the plan asked for; with a maximum, what the session
 // began, but the minimum at least. Lost blocks that were measured again may
 // make it begin more than the maximum.
-func plannedBlocks(s *record.Session) int {
+func PlannedBlocks(s *record.Session) int {
 	n := s.Schedule.Blocks
 	for _, ref := range s.Order {
 		n = max(n, min(ref.Block, s.Schedule.MaxBlocks))

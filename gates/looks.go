@@ -183,10 +183,12 @@ func latch(before []Comparison, i, blocks int, now Comparison) Comparison {
 // without a judged row, and with a control that is open, nothing is decided.
 func (v *Verdict) Decided() bool {
 	judged := v.rows(func(c Comparison) bool { return c.Judged })
-	open := v.rows(func(c Comparison) bool {
-		return c.Judged && (c.Verdict == RowInconclusive || v.MaxBlocks > 0 && c.Looks == nil ||
-			c.Verdict == RowNotComparable && (c.Blocks > 0 && c.Blocks < minBlocks || len(c.Speeds) > 0))
-	})
 	known := !slices.ContainsFunc(v.Controls, func(c Control) bool { return c.Verdict == ControlOpen })
-	return len(judged) > 0 && len(open) == 0 && (known || v.failed())
+	return len(judged) > 0 && len(v.rows(v.isOpen)) == 0 && (known || v.failed())
+}
+
+// isOpen says that further blocks may change a judged row.
+func (v *Verdict) isOpen(c Comparison) bool {
+	return c.Judged && (c.Verdict == RowInconclusive || v.MaxBlocks > 0 && c.Looks == nil ||
+		c.Verdict == RowNotComparable && (c.Blocks > 0 && c.Blocks < minBlocks || len(c.Speeds) > 0))
 }

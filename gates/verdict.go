@@ -162,7 +162,8 @@ type Comparison struct {
 	Speeds []Speed `json:"speeds,omitempty"`
 	// MoreBlocks is about how many further blocks would decide an
 	// inconclusive row; 0: not known, too close to the edge, or beyond the maximum.
-	MoreBlocks int `json:"more_blocks,omitempty"`
+	MoreBlocks int    `json:"more_blocks,omitempty"`
+	Floor      *Floor `json:"floor,omitempty"` // the row cannot be decided by the maximum; null: it may, or is
 	// Looks are all looks so far at a session with a maximum of blocks. The
 	// row's own fields are those of the look that decided it, else of the newest.
 	Looks []Look `json:"looks,omitempty"`

@@ -13,6 +13,7 @@ type Changes struct {
 	Workers  int
 	Duration time.Duration // load of the whole session, shared by its blocks
 	Blocks   int           // a session of fixed length
+	Budget   time.Duration // as Schedule.Budget, in place of the plan's blocks
 	Seed     *uint64
 	Only     []string // as Plan.Only
 }
@@ -33,16 +34,26 @@ func (p *Plan) With(c Changes) (*Plan, error) {
 	case c.Blocks < 0 || c.Blocks > maxBlocks:
 		return nil, fmt.Errorf("--blocks %d: wants a number from 1 to %d", c.Blocks, maxBlocks)
 	case c.Blocks > 0:
-		q.Schedule.Blocks, q.Schedule.MaxBlocks = c.Blocks, 0
+		q.Schedule.Blocks, q.Schedule.MaxBlocks, q.Schedule.Budget = c.Blocks, 0, 0
 	}
 	switch {
 	case c.Duration < 0:
 		return nil, fmt.Errorf("--duration %s: is negative", c.Duration)
 	case c.Duration > 0:
 		q.Schedule.Block = c.Duration / time.Duration(q.Schedule.Blocks)
-		if q.Schedule.MaxBlocks > 0 {
-			q.Schedule.MaxBlocks = 0 // the length is fixed now
+		q.Schedule.MaxBlocks, q.Schedule.Budget = 0, 0 // the length is fixed now
+	}
+	switch {
+	case c.Budget < 0:
+		return nil, fmt.Errorf("--budget %s: is negative", c.Budget)
+	case c.Budget > 0 && (c.Blocks > 0 || c.Duration > 0):
+		other := "--blocks"
+		if c.Duration > 0 {
+			other = "--duration"
 		}
+		return nil, fmt.Errorf("--budget and %s: each says how long the session is; leave one out", other)
+	case c.Budget > 0:
+		q.Schedule.Budget = c.Budget
 	}
 	if c.Seed != nil {
 		q.Seed = *c.Seed

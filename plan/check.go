@@ -98,6 +98,9 @@ type scheduleError struct{ at, why string }
 func (e *scheduleError) Error() string { return e.at + ": " + e.why }
 
 func (s Schedule) check() *scheduleError {
+	if s.Mode == record.Sequential && s.Budget > 0 {
+		return &scheduleError{"schedule.budget", "a sequential session cannot grow: all blocks of one arm come first; write blocks: 6, or mode: interleaved"}
+	}
 	if s.Mode == record.Sequential && s.MaxBlocks > 0 {
 		return &scheduleError{"schedule.blocks", "a sequential session cannot grow: all blocks of one arm come first; write a number, or mode: interleaved"}
 	}
@@ -106,16 +109,16 @@ func (s Schedule) check() *scheduleError {
 	}
 	switch rounds := s.Block / s.Slice / 2; {
 	case s.Slice > s.Block:
-		return &scheduleError{"schedule.slice", fmt.Sprintf("a slice of %s is longer than a block of %s; make slice shorter or block longer", short(s.Slice), short(s.Block))}
+		return &scheduleError{"schedule.slice", fmt.Sprintf("a slice of %s is longer than a block of %s; make slice shorter or block longer", Short(s.Slice), Short(s.Block))}
 	case rounds < minRounds:
 		return &scheduleError{"schedule.block", fmt.Sprintf("%s holds %d rounds of %s slices for two arms and %d are needed; make block longer or slice shorter",
-			short(s.Block), rounds, short(s.Slice), minRounds)}
+			Short(s.Block), rounds, Short(s.Slice), minRounds)}
 	}
 	return nil
 }
 
-// short writes 2m and not 2m0s.
-func short(d time.Duration) string {
+// Short writes 2m and not 2m0s.
+func Short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

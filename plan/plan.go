@@ -40,7 +40,7 @@ type Plan struct {
 
 	Only []string // routes that are sent, as record.RouteName writes them; none: all
 
-	chosen struct{ mode, workers bool } // the file has these keys: no default for them
+	chosen struct{ mode, workers, blocks bool } // the file has these keys: no default for them
 }
 
 // Router says how the server under test is built, started and stopped. Run
@@ -144,6 +144,7 @@ type Schedule struct {
 	Block     time.Duration // load per block, shared by its arms
 	Blocks    int           // 1 to 10,000
 	MaxBlocks int           // blocks are added up to this until every judged row is decided; 0: none is
+	Budget    time.Duration // in place of Blocks and MaxBlocks: blocks are added as long as this much time is left; 0: there is none
 	Retries   int           // blocks that may be measured again because they lost a run; 0 to 100
 	Freeze    bool          // sliced only: idle arms are frozen
 }

@@ -157,7 +157,7 @@ func TestDefaults(t *testing.T) {
 		Kinds:    []Kind{{Name: "main", Targets: filepath.Join(dir, "targets.http")}},
 		Load:     Load{Workers: 1, Protocol: "h1"},
 		Warmup:   Warmup{Load: 2 * time.Second},
-		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Retries: 1, Freeze: true},
+		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20, Retries: 1, Freeze: true},
 		Rules:    record.DefaultRules(),
 		CPUs:     CPUs{Awake: true},
 		Seed:     1,
@@ -326,6 +326,38 @@ func TestExpand(t *testing.T) {
 }
 
 // What a command line changes is checked like the file, and leaves the plan as it was.
+// TestLength is what a plan and the command line together say of the length.
+func TestLength(t *testing.T) {
+	for _, tt := range []struct {
+		schedule string
+		change   Changes
+		want     Schedule // of it: Block, Blocks, MaxBlocks, Budget
+	}{
+		{"", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20}},
+		{"mode: interleaved", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20}},
+		{"mode: sequential", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 6}},
+		{"blocks: 8", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 8}},
+		{"blocks: {min: 4, max: 4}", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 4}},
+		{"budget: 5m", Changes{}, Schedule{Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20, Budget: 5 * time.Minute}},
+		{"", Changes{Duration: time.Minute}, Schedule{Block: 10 * time.Second, Blocks: 6}},
+		{"budget: 5m", Changes{Duration: time.Minute}, Schedule{Block: 10 * time.Second, Blocks: 6}},
+		{"budget: 5m", Changes{Blocks: 4}, Schedule{Block: 10 * time.Second, Blocks: 4}},
+		{"blocks: 8", Changes{Budget: time.Minute}, Schedule{Block: 10 * time.Second, Blocks: 8, Budget: time.Minute}},
+	} {
+		p, err := Parse(filepath.Join(folder(t), "p.yaml"), []byte(minimal+"schedule: {"+tt.schedule+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err = p.With(tt.change); err != nil {
+			t.Fatal(err)
+		}
+		s := p.Schedule
+		if got := (Schedule{Block: s.Block, Blocks: s.Blocks, MaxBlocks: s.MaxBlocks, Budget: s.Budget}); got != tt.want {
+			t.Errorf("%q and %+v: %+v, want %+v", tt.schedule, tt.change, got, tt.want)
+		}
+	}
+}
+
 func TestWith(t *testing.T) {
 	p, err := Parse(filepath.Join(folder(t), "p.yaml"), []byte(minimal))
 	if err != nil {
@@ -338,7 +370,7 @@ func TestWith(t *testing.T) {
 	}
 	want := *p
 	want.Load = Load{Rate: 500, Workers: 100, Protocol: "h1"}
-	want.Schedule.Mode, want.Schedule.Blocks, want.Schedule.Block = record.Interleaved, 4, 15*time.Second
+	want.Schedule.Mode, want.Schedule.Blocks, want.Schedule.MaxBlocks, want.Schedule.Block = record.Interleaved, 4, 0, 15*time.Second
 	want.Seed, want.Only = 7, []string{"GET /a"}
 	if diff := cmp.Diff(&want, q, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
 		t.Error(diff)
@@ -354,6 +386,9 @@ func TestWith(t *testing.T) {
 		{Changes{Workers: 20_000}, "--workers 20000: wants a number from 1 to 10000"},
 		{Changes{Blocks: -1}, "--blocks -1: wants a number from 1 to 10000"},
 		{Changes{Duration: -time.Second}, "--duration -1s: is negative"},
+		{Changes{Budget: -time.Second}, "--budget -1s: is negative"},
+		{Changes{Budget: time.Minute, Blocks: 4}, "--budget and --blocks: each says how long the session is; leave one out"},
+		{Changes{Budget: time.Minute, Duration: time.Minute}, "--budget and --duration: each says how long the session is; leave one out"},
 	} {
 		if _, err := p.With(c.change); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.change, err, c.want)

@@ -21,7 +21,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 	p.Load = Load{Protocol: "h1"}
 	p.Warmup = Warmup{Load: 2 * time.Second}
 	p.CPUs.Awake = true
-	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, Retries: 1, Freeze: true}
+	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: leastBlocks, MaxBlocks: mostBlocks, Retries: 1, Freeze: true}
 	p.Rules = record.DefaultRules()
 	p.Seed = 1
 
@@ -65,6 +65,10 @@ func (d *decoder) plan(p *Plan, root *node) {
 	p.fillIn()
 }
 
+// Blocks are added from the least to the most, by default. Most sessions are
+// decided by the least, and what twenty blocks cannot tell, more hardly will.
+const leastBlocks, mostBlocks = 6, 20
+
 // defaultInFlight is how many requests are under way at once, at most, at a
 // fixed rate: beyond it they wait with the generator, and latency counts that.
 const defaultInFlight = 100
@@ -77,6 +81,9 @@ func (p *Plan) fillIn() {
 	}
 	if !p.chosen.mode {
 		p.Schedule.Mode = mode
+	}
+	if !p.chosen.blocks && p.Schedule.Mode == record.Sequential {
+		p.Schedule.MaxBlocks = 0 // all blocks of one arm come first
 	}
 	if !p.chosen.workers {
 		p.Load.Workers = workers
@@ -269,6 +276,7 @@ func (d *decoder) warmup(w *Warmup, v value) {
 func (d *decoder) schedule(p *Plan, v value) {
 	s := &p.Schedule
 	d.keys(v,
+		field{"budget", func(v value) { s.Budget = d.duration(v, false) }},
 		field{"mode", func(v value) {
 			p.chosen.mode = true
 			s.Mode = record.Mode(d.choice(v, string(record.Sliced), string(record.Interleaved), string(record.Sequential)))
@@ -276,6 +284,7 @@ func (d *decoder) schedule(p *Plan, v value) {
 		field{"slice", func(v value) { s.Slice = d.duration(v, false) }},
 		field{"block", func(v value) { s.Block = d.duration(v, false) }},
 		field{"blocks", func(v value) {
+			p.chosen.blocks, s.MaxBlocks = true, 0
 			if v.shape != mapping {
 				s.Blocks = int(d.whole(v, 1, maxBlocks))
 				return
@@ -296,6 +305,9 @@ func (d *decoder) schedule(p *Plan, v value) {
 		field{"retries", func(v value) { s.Retries = int(d.whole(v, 0, 100)) }},
 		field{"freeze", func(v value) { s.Freeze = d.yes(v) }},
 	)
+	if s.Budget > 0 && p.chosen.blocks {
+		d.fail(v, "has both blocks and budget, and each says how long a session is; keep one")
+	}
 }
 
 const (
@@ -325,7 +337,7 @@ func (d *decoder) gates(rules record.Rules, v value) {
 		fields = append(fields, field{string(metric), func(v value) {
 			rule := rules.Metrics[metric]
 			d.keys(v,
-				field{"zone", func(v value) { rule.Zone = d.zone(v, metric == record.ErrorRate) }},
+				field{"zone", func(v value) { rule.Zone = d.zone(v, metric) }},
 				field{"watch", func(v value) { rule.Watch = d.yes(v) }},
 			)
 			rules.Metrics[metric] = rule
@@ -334,28 +346,42 @@ func (d *decoder) gates(rules record.Rules, v value) {
 	d.keys(v, fields...)
 }
 
-// zone reads 5% as 0.05. For a rate, 0.1 points are 0.1%: a difference.
-func (d *decoder) zone(v value, isRate bool) float64 {
-	example := "5%"
-	if isRate {
-		example = "0.1 points"
+func (d *decoder) zone(v value, metric record.Metric) float64 {
+	if v.shape != text {
+		d.fail(v, "wants a zone such as %s, not %s", zoneExample(metric), v.describe())
+		return 0
 	}
-	digits, ok := strings.CutSuffix(v.text, "%")
-	if !ok && isRate {
-		digits, ok = strings.CutSuffix(v.text, "points")
+	zone, err := ParseZone(metric, v.text)
+	if err != nil {
+		d.fail(v, "%w", err)
+	}
+	return zone
+}
+
+func zoneExample(metric record.Metric) string {
+	if metric == record.ErrorRate {
+		return "0.1 points"
+	}
+	return "5%"
+}
+
+// ParseZone reads 5% as 0.05. Of an error rate, 0.1 points are 0.1%: a
+// difference. It refuses what is not between 0 and 1.
+func ParseZone(metric record.Metric, s string) (float64, error) {
+	digits, ok := strings.CutSuffix(s, "%")
+	if !ok && metric == record.ErrorRate {
+		digits, ok = strings.CutSuffix(s, "points")
 	}
 	digits = strings.TrimRight(digits, " ")
 	before, after, dot := strings.Cut(digits, ".")
-	ok = ok && v.shape == text && isWhole(before) && (!dot || after != "" && strings.Trim(after, "0123456789") == "")
-	if !ok {
-		d.fail(v, "wants a zone such as %s, not %s", example, v.describe())
-		return 0
+	if !ok || !isWhole(before) || dot && (after == "" || strings.Trim(after, "0123456789") != "") {
+		return 0, fmt.Errorf("wants a zone such as %s, not %s", zoneExample(metric), quote(s))
 	}
 	zone, err := strconv.ParseFloat(digits+"e-2", 64) // 5/100 rounded once
 	if err != nil || zone <= 0 || zone >= 1 {
-		d.fail(v, "%s is outside of what can be judged; write more than 0%% and less than 100%%, such as %s", v.text, example)
+		return 0, fmt.Errorf("%s is outside of what can be judged; write more than 0%% and less than 100%%, such as %s", s, zoneExample(metric))
 	}
-	return zone
+	return zone, nil
 }
 
 // cpus reads 0, [0, 1] or "0-3,5". Numbers end where a Linux CPU set does.

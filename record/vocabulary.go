@@ -68,7 +68,7 @@ type Meta struct {
 	Asked   Asked     `json:"asked"`   // what to weigh
 	Created time.Time `json:"created"`
 	State   State     `json:"state"`
-	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted, in a line
+	Reason  string    `json:"reason,omitempty"` // why it is stopped or interrupted, or complete with a verdict still open before the maximum of blocks; in a line
 	Detail  string    `json:"detail,omitempty"` // what goes with Reason: the end of a log, a body
 	Seed    uint64    `json:"seed"`
 
@@ -138,6 +138,7 @@ type Schedule struct {
 	Mode       Mode    `json:"mode"`
 	Blocks     int     `json:"blocks"`                 // of a session with a maximum: the fewest
 	MaxBlocks  int     `json:"max_blocks,omitempty"`   // 0: the length is fixed, Blocks; otherwise rows may be judged after Blocks blocks and after each further one
+	BudgetS    Seconds `json:"budget_s,omitempty"`     // from the first start of a router, in place of a number of blocks: Blocks and MaxBlocks are what fits, fixed after the first complete block
 	Retries    int     `json:"retries,omitempty"`      // blocks that may be measured again at the end because they lost a run
 	BlockS     Seconds `json:"block_s"`                // load per block, shared by its arms
 	SliceS     Seconds `json:"slice_s,omitempty"`      // sliced only

@@ -26,6 +26,9 @@ func scheduleLine(s *record.Session, v *gates.Verdict) string {
 	if v.Blocks != v.Planned {
 		parts[0] += fmt.Sprintf(" (%d judged)", v.Blocks)
 	}
+	if c.BudgetS > 0 {
+		parts = append(parts, "within a budget of "+seconds(c.BudgetS))
+	}
 	if v.MaxBlocks > v.Planned && v.Complete && v.Decided() {
 		parts = append(parts, "stopped because every judged row is decided")
 	}

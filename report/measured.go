@@ -91,7 +91,7 @@ func measuredLine(s *record.Session, m *gates.Measured, say voice) string {
 	case len(m.Arms) == 1:
 		line = fmt.Sprintf("%s %s: %s, no verdict (one arm).", word, labels[0], count(runs, "block"))
 	default:
-		line = fmt.Sprintf("%s %s: %s, without a verdict.", word, strings.Join(labels, " and "), count(s.Schedule.Blocks, "block"))
+		line = fmt.Sprintf("%s %s: %s, without a verdict.", word, strings.Join(labels, " and "), count(gates.PlannedBlocks(s), "block"))
 	}
 	if s.Reason != "" && s.Reason != string(s.State) {
 		line += " " + say.text(s.Reason)
@@ -108,7 +108,8 @@ func eachForItself(s *record.Session) bool {
 func measuredAbout(s *record.Session, m *gates.Measured, name func(string) string) [][2]string {
 	var out [][2]string
 	if !s.Loose {
-		v := &gates.Verdict{Planned: s.Schedule.Blocks, Blocks: s.Schedule.Blocks, Delivered: map[string]float64{}}
+		planned := gates.PlannedBlocks(s)
+		v := &gates.Verdict{Planned: planned, Blocks: planned, Delivered: map[string]float64{}}
 		for _, a := range m.Arms {
 			if len(m.Arms) == 1 {
 				v.Blocks = a.Runs

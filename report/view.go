@@ -108,7 +108,9 @@ func notes(s *record.Session, v *gates.Verdict, c gates.Comparison) []string {
 		}
 	}
 	if rule, ok := s.Rules.Metrics[c.Metric]; ok && c.Zone > rule.Zone*(1+1e-9) {
-		out = append(out, fmt.Sprintf("zone %s here: differences below %s are not judged", zoneOf(c), seconds(s.Rules.FloorS)))
+		asked := c
+		asked.Zone = rule.Zone
+		out = append(out, fmt.Sprintf("zone widened from %s to %s: differences below %s are not judged", zoneOf(asked), zoneOf(c), seconds(s.Rules.FloorS)))
 	}
 	if c.Blocks > 0 && c.Blocks < v.Blocks && len(c.Reasons) == 0 {
 		from := "from"

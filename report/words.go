@@ -243,6 +243,8 @@ func openEnd(v *gates.Verdict, c gates.Comparison) string {
 		text = "may be as little as " + amount(c, c.Low)
 	}
 	switch {
+	case c.Floor != nil && c.Floor.HalfWidth != nil:
+		return text + fmt.Sprintf("; after %s it would be known to ±%s, which is wider than the zone", count(v.MaxBlocks, "block"), strings.TrimLeft(amount(c, c.Floor.HalfWidth), "+±"))
 	case c.MoreBlocks > 0:
 		return text + "; about " + count(c.MoreBlocks, "more block") + " would decide"
 	case c.NotSlower:

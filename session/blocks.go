@@ -11,6 +11,7 @@ import (
 // This file is which blocks the conductor measures: those of the plan, those
 // that are measured again because they lost a run, those that are added while
 // the verdict is open, and what is left of a session that is gone on with.
+// budget.go says how many fit into a budget.
 
 // add plans n further blocks.
 func (c *conductor) add(n int) {
@@ -40,6 +41,9 @@ func (c *conductor) takeUp() {
 		}
 	}
 	blocks := 0
+	for block := range touched {
+		c.before += c.span(block)
+	}
 	for _, ref := range meta.Order {
 		blocks = max(blocks, ref.Block)
 		if r := runs[ref.ID]; touched[ref.Block] && (r == nil || r.State != record.Complete) {
@@ -64,14 +68,14 @@ func (c *conductor) takeUp() {
 // wanted is how many complete blocks the session goes for, as things stand.
 func (c *conductor) wanted() int {
 	s := c.session.Schedule
-	if s.MaxBlocks > 0 && !c.standing.Decided {
+	if s.MaxBlocks > 0 && !c.standing.Decided && c.standing.Hopeless == "" {
 		return s.MaxBlocks
 	}
 	return s.Blocks
 }
 
-// complete counts the blocks of which every arm has a complete run.
-func (c *conductor) complete() (n int) {
+// completeBlocks are those of which every arm has a complete run, in order.
+func (c *conductor) completeBlocks() (blocks []int) {
 	arms := map[int]map[string]bool{}
 	for _, r := range c.session.Runs {
 		if r.State != record.Complete {
@@ -82,12 +86,13 @@ func (c *conductor) complete() (n int) {
 		}
 		arms[r.Block][r.Arm] = true
 	}
-	for _, have := range arms {
+	for block, have := range arms {
 		if len(have) == len(c.session.Arms) {
-			n++
+			blocks = append(blocks, block)
 		}
 	}
-	return n
+	slices.Sort(blocks)
+	return blocks
 }
 
 // groups measures until nothing is left to do. Then, while too few blocks are
@@ -95,7 +100,10 @@ func (c *conductor) complete() (n int) {
 func (c *conductor) groups(ctx context.Context) error {
 	for {
 		if len(c.todo) == 0 {
-			if c.complete() >= c.wanted() || c.spent >= c.wanted()+c.session.Schedule.Retries {
+			if len(c.completeBlocks()) >= c.wanted() || c.spent >= c.wanted()+c.session.Schedule.Retries {
+				return nil
+			}
+			if c.outOfTime = !c.fits(); c.outOfTime {
 				return nil
 			}
 			c.add(1)
@@ -108,6 +116,9 @@ func (c *conductor) groups(ctx context.Context) error {
 			switch r, err2 := c.session.ReadRun(ref.ID); {
 			case err2 == nil:
 				c.session.Runs = append(c.session.Runs, r)
+				if c.clock.IsZero() {
+					c.clock = r.Started
+				}
 			case !errors.Is(err2, record.ErrNoRun):
 				err = errors.Join(err, err2)
 			}
@@ -116,6 +127,9 @@ func (c *conductor) groups(ctx context.Context) error {
 			return err
 		}
 		if last := len(c.todo) == 0 || c.todo[0].block != g.block; last {
+			if err := c.fixLength(); err != nil {
+				return err
+			}
 			if c.hooks.Interim != nil {
 				c.standing = c.hooks.Interim(c.session)
 			}

@@ -52,6 +52,7 @@ type Event struct {
 	Phase  string        // what is being done: starting, warming up, measuring, ...
 	Block  int           // from 1
 	Blocks int           // planned
+	AtMost bool          // the session ends before Blocks if every judged row is decided
 	Arm    string        // label of the arm that Phase is about; empty: all
 	Left   time.Duration // about how long the session will still take
 	Worst  string        // what Hooks.Interim said last
@@ -68,8 +69,9 @@ type Hooks struct {
 
 // Standing is what a caller makes of a session so far.
 type Standing struct {
-	Worst   string // for the progress line
-	Decided bool   // more blocks would change no verdict
+	Worst    string // for the progress line
+	Decided  bool   // more blocks would change no verdict
+	Hopeless string // why the blocks that are left cannot decide, for the record; empty: they may
 }
 
 // StopError says that the session ended early because of the routers it
@@ -97,16 +99,19 @@ type conductor struct {
 
 	services *services // what the arms need; nil: nothing
 
-	order    *order
-	todo     []group
-	spent    int // blocks that were begun or are to be, without those that an interruption took
-	begun    time.Time
-	done     int            // groups
-	deaths   map[string]int // lost runs by arm
-	started  map[string]bool
-	first    string // label of the arm that was asked first
-	standing Standing
-	lost     string // why the block under way does not count
+	order     *order
+	todo      []group
+	spent     int // blocks that were begun or are to be, without those that an interruption took
+	begun     time.Time
+	clock     time.Time      // of a budget: the first start of a router; zero: none was started
+	before    time.Duration  // that was measured before the session was gone on with
+	outOfTime bool           // no further block fitted
+	done      int            // groups
+	deaths    map[string]int // lost runs by arm
+	started   map[string]bool
+	first     string // label of the arm that was asked first
+	standing  Standing
+	lost      string // why the block under way does not count
 }
 
 // member is one run of the group that is under way.
@@ -133,6 +138,8 @@ func (c *conductor) run(ctx context.Context) error {
 	c.order = newOrder(meta.Seed, meta.Schedule.Mode, meta.Arms)
 	if len(meta.Order) > 0 {
 		c.takeUp()
+	} else if meta.Schedule.BudgetS > 0 {
+		c.add(1) // how many fit is not known yet
 	} else {
 		c.add(meta.Schedule.Blocks)
 	}
@@ -146,7 +153,7 @@ func (c *conductor) run(ctx context.Context) error {
 	var stop *StopError
 	switch {
 	case err == nil:
-		meta.State = record.Complete
+		meta.State, meta.Reason = record.Complete, c.early()
 	case ctx.Err() != nil:
 		meta.State, meta.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
 		err = context.Cause(ctx)
@@ -457,12 +464,13 @@ func (c *conductor) tell(e Event) {
 	if c.hooks.Progress == nil {
 		return
 	}
-	e.Blocks, e.Worst = c.wanted(), c.standing.Worst
+	s := c.session.Schedule
+	e.Blocks, e.AtMost, e.Worst = max(s.Blocks, s.MaxBlocks), s.MaxBlocks > s.Blocks, c.standing.Worst
 	spent, left := time.Since(c.begun).Seconds(), 0.0
 	if c.done > 0 {
 		left = float64(c.left()) * spent / float64(c.done)
 	} else {
-		left = max(0, lengthOf(c.session.Schedule, len(c.session.Arms)).Seconds()-spent)
+		left = max(0, lengthOf(s, len(c.session.Arms), c.wanted()).Seconds()-spent)
 	}
 	e.Left = time.Duration(left * float64(time.Second)).Round(time.Second)
 	c.hooks.Progress(e)

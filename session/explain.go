@@ -77,9 +77,6 @@ func Explain(w io.Writer, j Job) error {
 	default:
 		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, blocks(s), each)
 	}
-	if s.MaxBlocks > 0 {
-		e.line("", "blocks are added until every judged row is decided")
-	}
 	if s.Retries > 0 {
 		e.line("", "of the blocks that lose a run, up to %d measured again at the end", s.Retries)
 	}
@@ -103,7 +100,13 @@ func Explain(w io.Writer, j Job) error {
 		e.line(head(i, "gates"), "%s: zone ±%s, %s", m, zone, kind)
 	}
 	e.line("seed", "%d", l.meta.Seed)
-	e.line("time", "about %s, plus builds, starts and stops", about(s, len(l.arms)))
+	if plus := "plus builds, starts and stops"; s.BudgetS > 0 {
+		e.line("time", "%s; builds do not count", length(s, len(l.arms)))
+	} else if s.MaxBlocks > 0 {
+		e.line("time", "%s, %s", length(s, len(l.arms)), plus)
+	} else {
+		e.line("time", "about %s, %s", about(s, len(l.arms), s.Blocks), plus)
+	}
 	if max(s.Blocks, s.MaxBlocks) < 3 {
 		e.line("", "with fewer than 3 blocks nothing can be judged")
 	}
@@ -111,7 +114,24 @@ func Explain(w io.Writer, j Job) error {
 }
 
 // about is lengthOf as people are told it.
-func about(s record.Schedule, arms int) time.Duration { return lengthOf(s, arms).Round(time.Second) }
+func about(s record.Schedule, arms, blocks int) string {
+	return plan.Short(lengthOf(s, arms, blocks).Round(time.Second))
+}
+
+// length says how long a session is: "6 blocks, about 1m24s".
+func length(s record.Schedule, arms int) string {
+	until := ", until every judged row is decided"
+	if arms == 1 {
+		until = ""
+	}
+	switch {
+	case s.BudgetS > 0:
+		return fmt.Sprintf("%s at most, about %s%s", plan.Short(s.BudgetS.Duration()), count(s.MaxBlocks, "block"), until)
+	case s.MaxBlocks > 0:
+		return fmt.Sprintf("%s%s: %s to %s", blocks(s), until, about(s, arms, s.Blocks), about(s, arms, s.MaxBlocks))
+	}
+	return fmt.Sprintf("%s, about %s", blocks(s), about(s, arms, s.Blocks))
+}
 
 func loadLine(l record.Load) string {
 	protocol := l.Protocol

@@ -60,6 +60,9 @@ func lay(j Job) (l layout, err error) {
 	if len(l.arms) == 1 { // nothing is judged, and nobody is idle
 		l.meta.Schedule.Freeze, l.meta.Schedule.MaxBlocks = false, 0
 	}
+	if err := fitBudget(&l.meta.Schedule, len(l.arms)); err != nil {
+		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
+	}
 	if err := longEnough(l.meta, len(l.arms)); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}
@@ -277,7 +280,7 @@ func scheduleOf(p *plan.Plan) record.Schedule {
 	s := record.Schedule{
 		Mode: p.Schedule.Mode, Blocks: p.Schedule.Blocks, MaxBlocks: p.Schedule.MaxBlocks, BlockS: record.Seconds(p.Schedule.Block.Seconds()),
 		WarmupS: record.Seconds(p.Warmup.Load.Seconds()), WarmupAuto: p.Warmup.Auto, IdleS: record.Seconds(p.Warmup.Idle.Seconds()),
-		CountFromS: countFrom,
+		CountFromS: countFrom, BudgetS: record.Seconds(p.Schedule.Budget.Seconds()),
 	}
 	if s.Mode != record.Sequential { // a block at the end would not be sequential any more
 		s.Retries = p.Schedule.Retries

@@ -125,14 +125,14 @@ func stretchOf(s record.Schedule, arms int) record.Seconds {
 	return s.BlockS / record.Seconds(arms)
 }
 
-// lengthOf is the time that the schedule itself takes, without builds, starts
-// and stops.
-func lengthOf(s record.Schedule, arms int) time.Duration {
+// lengthOf is the time that so many blocks take by the schedule itself,
+// without builds, starts and stops.
+func lengthOf(s record.Schedule, arms, blocks int) time.Duration {
 	load := float64(roundCount(s, arms)*arms) * float64(stretchOf(s, arms))
 	idle := float64(s.IdleS)
 	if s.Mode != record.Sliced {
 		idle *= float64(arms)
 	}
 	perBlock := load + float64(arms)*float64(s.WarmupS) + idle
-	return record.Seconds(perBlock * float64(s.Blocks)).Duration()
+	return record.Seconds(perBlock * float64(blocks)).Duration()
 }

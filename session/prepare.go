@@ -164,7 +164,7 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	for _, w := range meta.Warnings {
 		j.Talk("warning: %s", w)
 	}
-	j.Talk("%s: %s, about %s, recorded in %s", purpose(meta.Arms), blocks(meta.Schedule), about(meta.Schedule, len(meta.Arms)), p.folder.Dir())
+	j.Talk("%s: %s, recorded in %s", purpose(meta.Arms), length(meta.Schedule, len(meta.Arms)), p.folder.Dir())
 	return p, p.folder.SaveMeta(meta)
 }
 
@@ -181,8 +181,11 @@ func purpose(arms []record.Arm) string {
 	return "weighing " + labels[last] + " against " + strings.Join(labels[:last], ", ")
 }
 
-// blocks: "6 blocks", "6 to 20 blocks".
+// blocks: "6 blocks", "6 to 20 blocks", "as many blocks as the budget allows".
 func blocks(s record.Schedule) string {
+	if s.BudgetS > 0 {
+		return "as many blocks as the budget allows"
+	}
 	if s.MaxBlocks > 0 {
 		return fmt.Sprintf("%d to %s", s.Blocks, count(s.MaxBlocks, "block"))
 	}

@@ -106,7 +106,7 @@ func TestResumeAtAnyMoment(t *testing.T) {
 				if len(s.Order) != len(s.Runs) {
 					t.Errorf("%s, after %s: %d runs are planned, %d were begun", mode, at, len(s.Order), len(s.Runs))
 				}
-				if n := again.complete(); n != schedule.Blocks {
+				if n := len(again.completeBlocks()); n != schedule.Blocks {
 					t.Errorf("%s, after %s: %d complete blocks, want %d: %v", mode, at, n, schedule.Blocks, states(s))
 				}
 				for _, r := range s.Runs[:before] { // in the record's order, which is that of the plan

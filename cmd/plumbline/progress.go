@@ -74,20 +74,31 @@ func (p *progress) event(e session.Event) {
 	p.last, p.since = e, time.Now()
 	if e.Lost != "" {
 		p.erase()
-		fmt.Fprintf(p.w, "block %d of %d is lost: %s\n", e.Block, e.Blocks, e.Lost)
+		fmt.Fprintf(p.w, "block %s is lost: %s\n", which(e), e.Lost)
 	}
 	if p.width > 0 {
 		p.draw()
 		return
 	}
 	if e.Done && e.Lost == "" {
-		fmt.Fprintf(p.w, "block %d of %d done%s%s\n", e.Block, e.Blocks, left(e.Left), worst(e.Worst))
+		fmt.Fprintf(p.w, "block %s done%s%s\n", which(e), left(e.Left, e.AtMost), worst(e.Worst))
 	}
 }
 
-func left(d time.Duration) string {
+// which: "3 of 6", "3 of at most 20".
+func which(e session.Event) string {
+	if e.AtMost {
+		return fmt.Sprintf("%d of at most %d", e.Block, e.Blocks)
+	}
+	return fmt.Sprintf("%d of %d", e.Block, e.Blocks)
+}
+
+func left(d time.Duration, atMost bool) string {
 	if d <= 0 {
 		return ""
+	}
+	if atMost {
+		return fmt.Sprintf(", at most about %s left", d.Round(time.Second))
 	}
 	return fmt.Sprintf(", about %s left", d.Round(time.Second))
 }
@@ -108,7 +119,7 @@ func (p *progress) draw() {
 	if e.Arm != "" {
 		phase += " " + e.Arm
 	}
-	line := fmt.Sprintf("block %d of %d: %s%s%s", e.Block, e.Blocks, phase, left(e.Left-time.Since(p.since)), worst(e.Worst))
+	line := fmt.Sprintf("block %s: %s%s%s", which(e), phase, left(e.Left-time.Since(p.since), e.AtMost), worst(e.Worst))
 	if r := []rune(line); len(r) >= p.width {
 		line = string(r[:p.width-2]) + "…"
 	}

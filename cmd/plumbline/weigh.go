@@ -60,6 +60,7 @@ func (f *weighFlags) addLoad(c *cobra.Command) {
 	c.Flags().IntVar(&f.changes.Workers, "workers", 0, "requests under way at once (at a fixed rate: at most), instead of the plan's")
 	c.Flags().DurationVar(&f.changes.Duration, "duration", 0, "load of the whole session, shared by its blocks, such as 60s")
 	c.Flags().IntVar(&f.changes.Blocks, "blocks", 0, "number of blocks, instead of the plan's; fewer than 3 cannot be judged")
+	c.Flags().DurationVar(&f.changes.Budget, "budget", 0, "time to measure at most, such as 5m, instead of a number of blocks: they are added until every judged row is decided or none fits")
 	c.Flags().StringArrayVar(&f.changes.Only, "only", nil, "send only this `route`, such as \"GET /search?q=river\"; may be given several times")
 }
 
@@ -90,7 +91,7 @@ func readPlan(path string) (*plan.Plan, error) {
 // weigh runs a session from a plan to its verdict and prints the report. Of the
 // job it wants Plan, Refs, Arms and Scratch. The error carries the exit code.
 func (f *weighFlags) weigh(c *cobra.Command, job session.Job) (*gates.Verdict, error) {
-	for _, name := range []string{"workers", "duration", "blocks"} {
+	for _, name := range []string{"workers", "duration", "blocks", "budget"} {
 		if flag := c.Flags().Lookup(name); flag != nil && flag.Changed && strings.Trim(flag.Value.String(), "0s") == "" {
 			return nil, usage(fmt.Errorf("--%s %s: want more than 0", name, flag.Value))
 		}
@@ -187,7 +188,7 @@ func measure(ctx context.Context, job session.Job, prepare func(context.Context,
 		Progress: talk.event,
 		Interim: func(s *record.Session) (standing session.Standing) {
 			v := gates.Judge(s)
-			standing.Decided = v.Decided()
+			standing.Decided, standing.Hopeless = v.Decided(), v.Hopeless()
 			if worst, ok := v.Worst(); ok {
 				standing.Worst = report.WorstLine(s, worst)
 			}

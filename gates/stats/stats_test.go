@@ -124,6 +124,22 @@ func TestStudentP(t *testing.T) {
 	}
 }
 
+// Reference: R 4.2.2, sqrt((n-1)/qchisq(1-alpha, n-1)).
+func TestLeastSD(t *testing.T) {
+	for _, tt := range []struct {
+		n           int
+		alpha, want float64
+	}{
+		{3, 0.01, 0.4659906017846561}, {6, 0.01, 0.5756970825586224}, {20, 0.01, 0.7245649038314336},
+		{3, 0.025, 0.5206582666988174}, {6, 0.025, 0.6242080022589825}, {20, 0.025, 0.7604903943298742},
+	} {
+		near(t, "least SD", stats.Sample{N: tt.n, SD: 1}.LeastSD(tt.alpha), tt.want, 1e-9)
+	}
+	if got := (stats.Sample{N: 1, SD: 1}).LeastSD(0.01); got != 0 {
+		t.Errorf("of one value it is %v", got)
+	}
+}
+
 func TestStudentWithoutSpread(t *testing.T) {
 	for _, tt := range []struct {
 		values []float64
