@@ -215,12 +215,23 @@ func (c Comparison) firstReason() string {
 }
 
 // Worst is the judged row whose interval reaches farthest beyond its zone, or
-// comes nearest to the edge: what a session has to wait for. It is false while
-// no judged row has an interval.
+// comes nearest to the edge, of the open ones if there are any: what a session
+// has to wait for. It is false while no judged row has an interval.
 func (v *Verdict) Worst() (Comparison, bool) {
+	var open []Comparison
+	for _, i := range v.rows(v.isOpen) {
+		open = append(open, v.Comparisons[i])
+	}
+	if worst, ok := worstOf(open); ok {
+		return worst, true
+	}
+	return worstOf(v.Comparisons)
+}
+
+func worstOf(rows []Comparison) (Comparison, bool) {
 	var worst Comparison
 	most := math.Inf(-1)
-	for _, c := range v.Comparisons {
+	for _, c := range rows {
 		if !c.Judged || c.Verdict == RowNotComparable || c.Low == nil || c.High == nil {
 			continue
 		}

@@ -156,6 +156,20 @@ func stories() map[string]*story {
 	st.change(record.LatencyP50, demo[0], 180e-6, 0.031, -0.012, 0.073, gates.RowInconclusive)
 	all["undecided at the maximum"] = st
 
+	st = newStory(gates.Inconclusive).quiet(demo[:3]...)
+	st.s.Schedule.BudgetS = 300
+	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 18, 18, 7, 7
+	c = st.change(record.LatencyP50, demo[0], 180e-6, 0.011, -0.052, 0.093, gates.RowInconclusive)
+	half := 0.064
+	c.Floor = &gates.Floor{Percentile: 50, Zone: 0.05, HalfWidth: &half}
+	st.v.Reasons = []string{"Undecided: P50 of GET /items.", "The zone of 5 % is below the noise floor met here: after 18 blocks P50 of GET /items would be known to ±6.4 %. `plumbline variance` shows what this machine can see."}
+	all["below the floor"] = st
+
+	st = newStory(gates.Pass).quiet(demo[:2]...)
+	st.v.Exploratory = true
+	st.v.Reasons = []string{"Exploratory: judged by other rules than the session was measured with: zone of P50 ±5 % (before: ±1 %); P99 watched (before: judged)."}
+	all["exploratory"] = st
+
 	st = newStory(gates.Pass).quiet(demo...)
 	st.v.AA = true
 	st.v.Reasons = []string{"A/A: both arms are the same build with the same configuration."}

@@ -31,6 +31,9 @@ func headline(s *record.Session, v *gates.Verdict, say voice) string {
 	if v.AA {
 		limits = append(limits, "A/A")
 	}
+	if v.Exploratory {
+		limits = append(limits, "exploratory")
+	}
 	if !v.Complete && v.Planned > 0 {
 		limits = append(limits, fmt.Sprintf("incomplete, %d of %s", v.Blocks, count(v.Planned, "block")))
 	}

@@ -125,12 +125,18 @@ and targets. Finished blocks stay; a block that was cut off is measured again.`,
 func newGate() *cobra.Command {
 	var asJSON bool
 	var loose sideFlags
+	var rules ruleFlags
 	c := &cobra.Command{
 		Use:   "gate SESSION | --baseline FILE... --candidate FILE...",
 		Short: "Judge a session folder again, or result files of vegeta",
 		Long: `Computes the verdict again from a session folder and ends with its exit code.
 Nothing is written; the same record gives the same bytes. A session that was
 interrupted is judged as far as it went, and cannot pass.
+
+--zone, --watch, --judge and --floor judge by other rules than the session was
+measured with. Such a verdict is labelled exploratory: rules that are chosen
+once the result is known prove nothing. METRIC is one of latency_p50,
+latency_distribution, latency_p99 and error_rate.
 
 With --baseline and --candidate it judges result files of vegeta of any origin:
 gob (vegeta attack), CSV or JSON (vegeta encode), told apart by content. Each
@@ -140,6 +146,7 @@ are no independent observations, and an interval over blocks needs three.
 A route expects the status that most requests had in the first baseline file
 with it, but never 401, 403, 5xx or none.`,
 		Example: `  plumbline gate .plumbline/2026-01-31T10.00.00-against
+  plumbline gate SESSION --zone latency_p50=2.5% --judge latency_p99
   plumbline gate --baseline old/*.bin --candidate new/*.bin`,
 		Args: loose.check(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
@@ -147,7 +154,8 @@ with it, but never 401, 403, 5xx or none.`,
 			if err != nil {
 				return err
 			}
-			v, format := gates.Judge(s), "text"
+			s, v := gates.Explore(s, rules.over(s.Rules))
+			format := "text"
 			if asJSON {
 				format = "json"
 			}
@@ -159,6 +167,7 @@ with it, but never 401, 403, 5xx or none.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print verdict.json instead of the report")
+	rules.add(c)
 	loose.add(c)
 	return c
 }

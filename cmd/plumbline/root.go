@@ -15,7 +15,7 @@ func newRoot() *cobra.Command {
 other on one machine, and answers with a verdict per route, or says honestly
 that it cannot.
 
-  plumbline try              see it find a planted slowdown, in about a minute
+  plumbline try              see it find a planted slowdown, in a minute or two
   plumbline against main     weigh the working tree against a revision,
                              as plumbline.yaml says
   plumbline plan check       what a plan will build, start, send

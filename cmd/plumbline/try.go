@@ -23,7 +23,7 @@ func newTry() *cobra.Command {
 	var slowFlag string
 	c := &cobra.Command{
 		Use:   "try",
-		Short: "See plumbline find a planted slowdown, in about a minute",
+		Short: "See plumbline find a planted slowdown, in a minute or two",
 		Long: `Weighs the demo router against a copy of itself in which one route does more
 work, and shows the report that "plumbline against" would have made. Blocks are
 added while a row is undecided, which on a busy machine may take four minutes.
@@ -78,11 +78,11 @@ func tryPlan(dir, slow string) (*plan.Plan, error) {
 	run := []string{exe, "mock", "demo", "--listen", "{socket}"}
 	type m = map[string]any
 	source, err := json.MarshalIndent(m{
-		"router":   m{"run": run, "ready": m{"http": "/health", "within": "30s"}},
-		"arms":     m{"baseline": m{}, "candidate": m{"run": append(run[:len(run):len(run)], "--slow", slow)}},
-		"kinds":    m{"demo": m{"targets": "targets.http"}},
-		"expect":   m{"GET /nothing": m{"status": []int{404}}},
-		"warmup":   m{"load": "1s"},
+		"router": m{"run": run, "ready": m{"http": "/health", "within": "30s"}},
+		"arms":   m{"baseline": m{}, "candidate": m{"run": append(run[:len(run):len(run)], "--slow", slow)}},
+		"kinds":  m{"demo": m{"targets": "targets.http"}},
+		"expect": m{"GET /nothing": m{"status": []int{404}}},
+		"warmup": m{"load": "1s"},
 	}, "", "  ")
 	if err != nil {
 		return nil, err
