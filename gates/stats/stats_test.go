@@ -60,6 +60,16 @@ func TestNearestRankOfParts(t *testing.T) {
 	})
 }
 
+// Reference: R 4.2.2, quantile(c(7,1,3,3,9,12,5), p, type=1).
+func TestPercentile(t *testing.T) {
+	sorted := []int64{1, 3, 3, 5, 7, 9, 12}
+	for thousandths, want := range map[int]int64{0: 1, 100: 1, 10_000: 1, 25_000: 3, 50_000: 5, 90_000: 12, 99_900: 12, 100_000: 12} {
+		if got := stats.Percentile(thousandths, sorted); got != want {
+			t.Errorf("P%v is %d, want %d", float64(thousandths)/1000, got, want)
+		}
+	}
+}
+
 func TestTick(t *testing.T) {
 	for _, tt := range []struct {
 		tick   int64
@@ -158,6 +168,15 @@ func TestStudentWithoutSpread(t *testing.T) {
 	}
 }
 
+// Reference: R 4.2.2, sprintf("%.15g", -qnorm(alpha)).
+func TestNormal(t *testing.T) {
+	for alpha, want := range map[float64]float64{
+		0.5: 0, 0.0215: 2.02370999093497, 0.025: 1.95996398454005, 0.005: 2.5758293035489, 1e-6: 4.7534243088229, 1e-12: 7.03448382530113,
+	} {
+		near(t, "z", stats.Normal(alpha), want, 1e-12)
+	}
+}
+
 // Source: Newcombe 1998 (Statistics in Medicine 17:857–872), whose
 // examples of Wilson intervals these are, to four digits; further digits from
 // python3-statsmodels 0.13.5, proportion_confint(x, n, 0.05, 'wilson').
@@ -199,6 +218,25 @@ func TestNewcombe(t *testing.T) {
 		low, high := stats.Newcombe(tt.first, tt.second, 0.025)
 		near(t, "low", low, tt.low, 1e-9)
 		near(t, "high", high, tt.high, 1e-9)
+	}
+}
+
+// Reference: R 4.2.2,
+//
+//	wilson <- function(x, n, z) (x + z^2/2 + c(-1, 1)*z*sqrt(x*(n-x)/n + z^2/4)) / (n + z^2)
+//	low <- function(x1, n1, x2, n2, z) { a <- wilson(x1, n1, z); b <- wilson(x2, n2, z)
+//	  x2/n2 - x1/n1 - sqrt((x2/n2 - b[1])^2 + (a[2] - x1/n1)^2) }
+//	pnorm(uniroot(function(z) low(x1, n1, x2, n2, z) - edge, c(0, 40), tol=1e-13)$root, lower.tail=FALSE)
+func TestNewcombeP(t *testing.T) {
+	for _, tt := range []struct {
+		first, second stats.Count
+		edge, want    float64
+	}{
+		{stats.Count{X: 48, N: 80}, stats.Count{X: 56, N: 70}, 0, 0.0040665701793},
+		{stats.Count{X: 3, N: 10}, stats.Count{X: 9, N: 10}, 0.1, 0.0110374239409},
+		{stats.Count{X: 0, N: 4000}, stats.Count{X: 40, N: 4000}, 0.001, 4.87449642517e-08},
+	} {
+		near(t, "p", stats.NewcombeAbove(tt.first, tt.second, tt.edge), tt.want, 1e-8)
 	}
 }
 
