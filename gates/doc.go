@@ -11,6 +11,9 @@
 //  6. of a session that may grow, 2 to 5 are done for every look, and what is decided stays (looks.go)
 //  7. the rows become the session's verdict (conclude.go)
 //
+// [Vary] looks at sessions of one build against itself in the same way
+// (variance.go): what they find is noise.
+//
 // The package never renders and never measures. It stands on record and
 // gates/stats.
 package gates

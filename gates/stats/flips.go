@@ -90,15 +90,26 @@ type flipper struct {
 	steps  [][]float64 // by block: what the next turn of it adds to each sum
 }
 
+// newFlipper starts with the values as they are. Claims whose limit is out of
+// reach of any signs are left out, which are most of those beyond a zone.
 func newFlipper(values [][]float64, limits []float64, blocks int) *flipper {
-	f := &flipper{limits: limits, sums: make([]float64, len(values)), steps: make([][]float64, blocks)}
-	for b := range f.steps {
-		f.steps[b] = make([]float64, len(values))
-	}
+	f := &flipper{steps: make([][]float64, blocks)}
 	for c, v := range values {
-		for b, x := range v {
-			f.sums[c] += x
-			f.steps[b][c] = -2 * x
+		sum, reach := 0.0, 0.0
+		for _, x := range v {
+			sum += x
+			reach += math.Abs(x)
+		}
+		if reach < limits[c]*(1-1e-12) { // but for rounding
+			continue
+		}
+		f.limits, f.sums = append(f.limits, limits[c]), append(f.sums, sum)
+		for b := range f.steps {
+			step := 0.0
+			if b < len(v) {
+				step = -2 * v[b]
+			}
+			f.steps[b] = append(f.steps[b], step)
 		}
 	}
 	return f

@@ -62,10 +62,12 @@ func SpreadBound(n int, alpha float64) float64 {
 // block gives two values, one from each half of it.
 //
 //	within  = MS(within)/2                  of the mean of both halves
-//	between = (MS(between) − MS(within))/2  not below 0
+//	between = (MS(between) − MS(within))/2
 //
 // MS are the mean squares of the one-way analysis of variance. The two add up
-// to the variance of the blocks' values, unless between would be below 0.
+// to the variance of the blocks' values. Between may come out below 0, where
+// it is small beside within: none was found. (It is not cut off there, so that
+// a sum over several quantities is not biased.)
 //
 // Source: Searle, Casella & McCulloch 1992, chapter 3 (analysis of variance
 // estimators). It needs two blocks; with fewer both are NaN.
@@ -79,5 +81,5 @@ func Components(halves [][2]float64) (between, within float64) {
 		within += (h[0] - h[1]) * (h[0] - h[1]) / 4 / float64(len(halves))
 	}
 	sd := Describe(means).SD
-	return max(0, sd*sd-within), within
+	return sd*sd - within, within
 }
