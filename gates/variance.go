@@ -2,6 +2,7 @@ package gates
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -45,6 +46,8 @@ type ModeVariance struct {
 	// blocks may be, with 95 % confidence; null with fewer than 3 blocks.
 	SpreadBound *float64      `json:"spread_bound"`
 	Floors      []MedianFloor `json:"floors"`      // by percentile; none where no route has a floor
+	Sees        []Sees        `json:"sees"`        // of P50: medians over routes; none where no route has a floor
+	Noisiest    string        `json:"noisiest"`    // the route with the largest floor of P50; empty: none has one
 	Largest     *float64      `json:"largest"`     // size of the largest effect on P50, of any route
 	Rows        int           `json:"rows"`        // routes with an effect on P50
 	Beyond      int           `json:"beyond"`      // those whose effect is 5 % or more, as its size
@@ -166,7 +169,7 @@ func vary(s *record.Session) ModeVariance {
 	verdict := Judge(s)
 	m := ModeVariance{
 		Mode: s.Schedule.Mode, Complete: verdict.Complete, Blocks: verdict.Blocks, Planned: verdict.Planned,
-		Reasons: []string{}, Floors: []MedianFloor{}, Routes: []RouteVariance{},
+		Reasons: []string{}, Floors: []MedianFloor{}, Sees: []Sees{}, Routes: []RouteVariance{},
 		Regressions: len(verdict.rows(func(c Comparison) bool { return c.Verdict == RowRegression })),
 	}
 	if !m.Complete {
@@ -354,7 +357,44 @@ func (m *ModeVariance) sumUp() {
 		}
 	}
 	m.Source = all.source()
+	m.medians()
 }
+
+// medians puts together what the routes' P50 can see.
+func (m *ModeVariance) medians() {
+	var points []PointVariance
+	for _, r := range m.Routes {
+		for _, pt := range r.Points {
+			if pt.P != 50 {
+				continue
+			}
+			if len(points) == 0 || pt.Floor > slices.MaxFunc(points, byFloor).Floor {
+				m.Noisiest = r.Route
+			}
+			points = append(points, pt)
+		}
+	}
+	if len(points) == 0 {
+		return
+	}
+	for i, n := range varianceBlocks() {
+		median := func(of func(Sees) float64) float64 {
+			var values []float64
+			for _, pt := range points {
+				values = append(values, of(pt.Sees[i]))
+			}
+			return digits(6, stats.Median(values))
+		}
+		m.Sees = append(m.Sees, Sees{
+			Blocks: n,
+			Floor:  median(func(s Sees) float64 { return s.Floor }),
+			Noise:  median(func(s Sees) float64 { return s.Noise }),
+			Zone:   median(func(s Sees) float64 { return s.Zone }),
+		})
+	}
+}
+
+func byFloor(a, b PointVariance) int { return cmp.Compare(a.Floor, b.Floor) }
 
 // halves are the effects of the two halves of each block, at a percentile: of
 // every second slice pair, or where a run is one piece, of every second

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"plumbline/record"
 )
 
 // Changes are what a command line says in place of the plan's; a zero field
@@ -11,6 +13,7 @@ import (
 type Changes struct {
 	Rate     *float64 // as Load.Rate; 0 is a closed loop
 	Workers  int
+	Mode     record.Mode   // as Schedule.Mode, whatever the rate is
 	Duration time.Duration // load of the whole session, shared by its blocks
 	Blocks   int           // a session of fixed length
 	Budget   time.Duration // as Schedule.Budget, in place of the plan's blocks
@@ -29,6 +32,9 @@ func (p *Plan) With(c Changes) (*Plan, error) {
 		return nil, fmt.Errorf("--workers %d: wants a number from 1 to %d", c.Workers, maxWorkers)
 	case c.Workers > 0:
 		q.Load.Workers, q.chosen.workers = c.Workers, true
+	}
+	if c.Mode != "" {
+		q.Schedule.Mode, q.chosen.mode = c.Mode, true
 	}
 	switch {
 	case c.Blocks < 0 || c.Blocks > maxBlocks:

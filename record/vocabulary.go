@@ -109,6 +109,8 @@ type Asked struct {
 	Kind string   `json:"kind"`           // one of the plan's
 	Refs []string `json:"refs,omitempty"` // revisions, against the working tree
 	Arms []string `json:"arms,omitempty"` // of the plan, in place of all of them
+	// Itself: the first revision, or the plan's router, against itself.
+	Itself bool `json:"itself,omitempty"`
 }
 
 // Arm is one version of the router with its own configuration.

@@ -7,7 +7,7 @@
 //
 // The flow: words.go makes sentences, view.go orders rows into tables and
 // footnotes, text.go and markdown.go only lay them out; measured.go does all
-// of it for tables of percentiles. Names and reasons come from servers, URLs and
+// of it for tables of percentiles, variance.go for what a machine can see. Names and reasons come from servers, URLs and
 // git refs, that is from strangers: escape.go makes each of them harmless for
 // where it is shown.
 package report

@@ -36,7 +36,7 @@ func lay(j Job) (l layout, err error) {
 		return l, err
 	}
 	l.meta = record.Meta{
-		Asked: record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms},
+		Asked: record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
 		Seed:  j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
 		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
 	}
@@ -176,15 +176,43 @@ func routesOf(p *plan.Plan, all, sent []targets.Target) (routes []record.Route, 
 // armsOf puts together how each arm is started. Baselines come first, the
 // candidate last; a single arm is measured and not weighed.
 func armsOf(j Job, kind plan.Kind) (arms []launch, err error) {
-	if len(j.Refs) > 0 {
+	switch {
+	case j.Itself:
+		arms, err = itselfArms(j.Plan, kind, j.Refs)
+	case len(j.Refs) > 0:
 		arms, err = refArms(j.Plan, kind, j.Refs)
-	} else {
+	default:
 		arms, err = planArms(j.Plan, kind, j.Arms)
 	}
 	for i := range arms {
 		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
 	}
 	return arms, err
+}
+
+// itselfArms are two sides of one build: of a revision; of the working tree,
+// which has no label before it is checked out; or what the plan starts where
+// nothing comes from sources.
+func itselfArms(p *plan.Plan, kind plan.Kind, refs []string) (arms []launch, err error) {
+	var one launch
+	switch {
+	case len(refs) > 0:
+		if arms, err = refArms(p, kind, refs[:1]); err != nil {
+			return nil, err
+		}
+		one = arms[0]
+	case p.RouterFor(kind, "candidate").FromSources():
+		one.router = p.RouterFor(kind, "candidate")
+	default:
+		if arms, err = planArms(p, kind, nil); err != nil {
+			return nil, err
+		}
+		one = arms[0]
+	}
+	other := one
+	one.arm.Name, one.arm.Role = "baseline", record.Baseline
+	other.arm.Name, other.arm.Role = "candidate", record.Candidate
+	return []launch{one, other}, nil
 }
 
 // refArms are revisions and the working tree.

@@ -22,14 +22,16 @@ import (
 // Job says what is to be weighed.
 type Job struct {
 	Plan    *plan.Plan
-	Kind    string   // one of the plan's kinds; empty: the first
-	Refs    []string // baselines, against the working tree; none: the arms that the plan names
-	Arms    []string // those arms of the plan, in place of all of them
-	Dir     string   // new session folder
-	Tool    string   // plumbline's version, for the record
-	Command []string // how it was called, for the record
-	Self    string   // plumbline's own program: it has the commands "awake" and "guard", which run KeepAwake and Guard
-	Scratch string   // a folder of the caller's that goes if plumbline is killed; empty: none
+	Kind    string    // one of the plan's kinds; empty: the first
+	Refs    []string  // baselines, against the working tree; none: the arms that the plan names
+	Arms    []string  // those arms of the plan, in place of all of them
+	Itself  bool      // the only revision in Refs against itself; without one the working tree, or where nothing is built the plan's router or first arm
+	Dir     string    // new session folder
+	Tool    string    // plumbline's version, for the record
+	Command []string  // how it was called, for the record
+	Self    string    // plumbline's own program: it has the commands "awake" and "guard", which run KeepAwake and Guard
+	Scratch string    // a folder of the caller's that goes if plumbline is killed; empty: none
+	Builds  *Prepared // of a session with the same arms, not yet closed: its builds are used again; nil: none
 	Talk    func(format string, args ...any)
 }
 
@@ -135,10 +137,8 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	meta := l.meta
 	// Every revision is found before the first is built, and before the session
 	// folder is there, which may lie in the repository itself.
-	for i := range l.arms {
-		if err := p.checkout(ctx, j, &l.arms[i], &meta.Warnings); err != nil {
-			return nil, err
-		}
+	if err := p.checkouts(ctx, j, l.arms, &meta.Warnings); err != nil {
+		return nil, err
 	}
 	if p.folder, err = record.Create(j.Dir); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	return p, p.folder.SaveMeta(meta)
 }
 
-// purpose: "weighing HEAD against main", "measuring router".
+// purpose: "weighing HEAD against main", "weighing main against itself", "measuring router".
 func purpose(arms []record.Arm) string {
 	var labels []string
 	for _, a := range arms {
@@ -177,6 +177,9 @@ func purpose(arms []record.Arm) string {
 	last := len(labels) - 1
 	if last == 0 {
 		return "measuring " + labels[0]
+	}
+	if last == 1 && labels[0] == labels[1] {
+		return "weighing " + labels[0] + " against itself"
 	}
 	return "weighing " + labels[last] + " against " + strings.Join(labels[:last], ", ")
 }
@@ -237,11 +240,42 @@ func inputsOf(pl *plan.Plan, kind plan.Kind, set *targets.Set) (inputs []record.
 
 func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
+// checkouts fetches the sources of all arms.
+func (p *Prepared) checkouts(ctx context.Context, j Job, arms []launch, warnings *[]string) error {
+	for i := range arms {
+		if same := j.same(arms, i); same != nil {
+			arms[i].share(*same)
+		} else if err := p.checkout(ctx, j, &arms[i], warnings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same is the launch whose sources and build serve arm i as well: that of an
+// earlier session, or of an arm against itself the other side's; nil: none.
+func (j Job) same(arms []launch, i int) *launch {
+	switch {
+	case j.Builds != nil:
+		return &j.Builds.stage.launches[i]
+	case j.Itself && i > 0:
+		return &arms[0]
+	}
+	return nil
+}
+
+// share takes over what another launch was made from.
+func (l *launch) share(of launch) {
+	l.checkout, l.source, l.build = of.checkout, of.source, of.build
+	l.arm.Label, l.arm.Commit, l.arm.Tree, l.arm.Dirty = of.arm.Label, of.arm.Commit, of.arm.Tree, of.arm.Dirty
+	l.arm.BinarySHA256 = of.arm.BinarySHA256
+}
+
 // checkout fetches an arm's sources where the plan builds or runs from them.
 func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]string) error {
 	a := &l.arm
 	l.source = j.Plan.Dir
-	if len(j.Refs) == 0 && a.Ref == "" && l.router.Build == "" {
+	if len(j.Refs) == 0 && a.Ref == "" && a.Label != "" && l.router.Build == "" {
 		return nil
 	}
 	if p.workspace == nil {
@@ -257,7 +291,7 @@ func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]s
 	}
 	l.checkout, l.source = src, src.Dir
 	a.Commit, a.Tree, a.Dirty = src.Commit, src.Tree, src.Dirty
-	if len(j.Refs) > 0 {
+	if len(j.Refs) > 0 || a.Label == "" {
 		a.Label = src.Label
 	}
 	if len(src.Untracked) > 0 {
@@ -278,7 +312,9 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 		}
 	}
 	for i := range l.arms {
-		if err := p.buildArm(ctx, j, &l.arms[i]); err != nil {
+		if same := j.same(l.arms, i); same != nil {
+			l.arms[i].share(*same)
+		} else if err := p.buildArm(ctx, j, &l.arms[i]); err != nil {
 			return nil, err
 		}
 		l.arms[i].targets = filepath.Dir(l.kind.Targets)

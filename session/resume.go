@@ -43,7 +43,7 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if j.Plan, err = j.Plan.With(plan.Changes{Only: names}); err != nil {
 		return nil, p.refuse("%w", err)
 	}
-	j.Kind, j.Refs, j.Arms = s.Asked.Kind, s.Asked.Refs, s.Asked.Arms
+	j.Kind, j.Refs, j.Arms, j.Itself = s.Asked.Kind, s.Asked.Refs, s.Asked.Arms, s.Asked.Itself
 	l, err := lay(j)
 	if err != nil {
 		return nil, p.refuse("%w", err)
@@ -68,10 +68,8 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 		return nil, err
 	}
 	var warnings []string // the record has them
-	for i := range l.arms {
-		if err := p.checkout(ctx, j, &l.arms[i], &warnings); err != nil {
-			return nil, err
-		}
+	if err := p.checkouts(ctx, j, l.arms, &warnings); err != nil {
+		return nil, err
 	}
 	arms, err := p.build(ctx, j, l)
 	if err != nil {

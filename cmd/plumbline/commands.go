@@ -38,15 +38,18 @@ first REF decides; further ones are watched.`,
 			_, err = f.weigh(c, session.Job{Plan: p, Refs: refs})
 			return err
 		},
-		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return build.CompleteRefs(c.Context(), ".", prefix), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeRefs,
 	}
 	f.add(c)
 	f.addPlan(c)
 	f.addKind(c)
 	f.addLoad(c)
+	f.addBudget(c)
 	return c
+}
+
+func completeRefs(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return build.CompleteRefs(c.Context(), ".", prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
 func newBetween() *cobra.Command {
@@ -80,6 +83,7 @@ plan. The same arm twice is an A/A: how far two runs of one build are apart.`,
 	f.addPlan(c)
 	f.addKind(c)
 	f.addLoad(c)
+	f.addBudget(c)
 	return c
 }
 
@@ -117,6 +121,7 @@ and targets. Finished blocks stay; a block that was cut off is measured again.`,
 	f.add(c)
 	f.addKind(c)
 	f.addLoad(c)
+	f.addBudget(c)
 	c.Flags().StringVar(&resume, "resume", "", "go on with the session in this `folder`")
 	_ = c.MarkFlagDirname("resume")
 	return c

@@ -3,7 +3,7 @@
 //
 // # Exit codes
 //
-//	0    pass: nothing judged is slower (try: found just what was planted)
+//	0    pass: nothing judged is slower (try: found just what was planted; variance: it measured)
 //	1    plumbline failed
 //	2    usage: a flag, an argument or the plan is wrong
 //	3    regression

@@ -19,6 +19,7 @@ that it cannot.
   plumbline against main     weigh the working tree against a revision,
                              as plumbline.yaml says
   plumbline plan check       what a plan will build, start, send
+  plumbline variance         what this machine can tell apart
 
 Exit codes: 0 pass, 3 regression, 4 inconclusive, 5 invalid (nothing could be
 judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
@@ -36,7 +37,7 @@ judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see `%s --help`", err, c.CommandPath()))
 	})
-	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newGate(), newReport(), newPlan(), newMock(), newAwake(), newGuard())
+	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newVariance(), newGate(), newReport(), newPlan(), newMock(), newAwake(), newGuard())
 	return root
 }
 

@@ -60,8 +60,12 @@ func (f *weighFlags) addLoad(c *cobra.Command) {
 	c.Flags().IntVar(&f.changes.Workers, "workers", 0, "requests under way at once (at a fixed rate: at most), instead of the plan's")
 	c.Flags().DurationVar(&f.changes.Duration, "duration", 0, "load of the whole session, shared by its blocks, such as 60s")
 	c.Flags().IntVar(&f.changes.Blocks, "blocks", 0, "number of blocks, instead of the plan's; fewer than 3 cannot be judged")
-	c.Flags().DurationVar(&f.changes.Budget, "budget", 0, "time to measure at most, such as 5m, instead of a number of blocks: they are added until every judged row is decided or none fits")
 	c.Flags().StringArrayVar(&f.changes.Only, "only", nil, "send only this `route`, such as \"GET /search?q=river\"; may be given several times")
+}
+
+// addBudget is for sessions that may grow.
+func (f *weighFlags) addBudget(c *cobra.Command) {
+	c.Flags().DurationVar(&f.changes.Budget, "budget", 0, "time to measure at most, such as 5m, instead of a number of blocks: they are added until every judged row is decided or none fits")
 }
 
 func (f *weighFlags) addPlan(c *cobra.Command) {
@@ -91,12 +95,10 @@ func readPlan(path string) (*plan.Plan, error) {
 // weigh runs a session from a plan to its verdict and prints the report. Of the
 // job it wants Plan, Refs, Arms and Scratch. The error carries the exit code.
 func (f *weighFlags) weigh(c *cobra.Command, job session.Job) (*gates.Verdict, error) {
-	for _, name := range []string{"workers", "duration", "blocks", "budget"} {
-		if flag := c.Flags().Lookup(name); flag != nil && flag.Changed && strings.Trim(flag.Value.String(), "0s") == "" {
-			return nil, usage(fmt.Errorf("--%s %s: want more than 0", name, flag.Value))
-		}
+	err := f.positive(c)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if job.Plan, err = job.Plan.With(f.changes); err != nil {
 		return nil, usage(err)
 	}
@@ -109,6 +111,16 @@ func (f *weighFlags) weigh(c *cobra.Command, job session.Job) (*gates.Verdict, e
 		_ = os.Remove(job.Dir) // goes only if it is empty: of what was refused nothing should stay
 	}
 	return v, err
+}
+
+// positive refuses numbers that were given and are 0.
+func (f *weighFlags) positive(c *cobra.Command) error {
+	for _, name := range []string{"workers", "duration", "blocks", "budget"} {
+		if flag := c.Flags().Lookup(name); flag != nil && flag.Changed && strings.Trim(flag.Value.String(), "0s") == "" {
+			return usage(fmt.Errorf("--%s %s: want more than 0", name, flag.Value))
+		}
+	}
+	return nil
 }
 
 // resume goes on with a session: nothing else may be asked for.
@@ -184,7 +196,13 @@ func measure(ctx context.Context, job session.Job, prepare func(context.Context,
 		return nil, nil, interruptedBy(ctx, err)
 	}
 	defer func() { err = errors.Join(err, prepared.Close()) }()
-	hooks := session.Hooks{
+	s, err = prepared.Run(ctx, hooksOf(talk))
+	return gates.Judge(s), s, err
+}
+
+// hooksOf tell how a session goes and when nothing is open any more.
+func hooksOf(talk *progress) session.Hooks {
+	return session.Hooks{
 		Progress: talk.event,
 		Interim: func(s *record.Session) (standing session.Standing) {
 			v := gates.Judge(s)
@@ -195,8 +213,6 @@ func measure(ctx context.Context, job session.Job, prepare func(context.Context,
 			return standing
 		},
 	}
-	s, err = prepared.Run(ctx, hooks)
-	return gates.Judge(s), s, err
 }
 
 // interruptedBy names the signal as the cause of an error that it led to.
@@ -214,11 +230,10 @@ func (f *weighFlags) publish(out io.Writer, s *record.Session, v *gates.Verdict)
 	if len(s.Arms) == 1 {
 		m := gates.Measure(s, usualPercentiles())
 		show = func(w io.Writer, format string) error { return showMeasured(w, s, m, format) }
-	} else if err := writeShown(filepath.Join(s.Dir, record.VerdictFile), "json", show); err != nil {
-		return err
-	}
-	path := filepath.Join(s.Dir, record.ReportFile)
-	if err := writeShown(path, "md", show); err != nil {
+		if err := writeShown(filepath.Join(s.Dir, record.ReportFile), "md", show); err != nil {
+			return err
+		}
+	} else if err := keep(s, v); err != nil {
 		return err
 	}
 	if f.json {
@@ -227,8 +242,17 @@ func (f *weighFlags) publish(out io.Writer, s *record.Session, v *gates.Verdict)
 	if err := show(out, "text"); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nreport: %s\n", relative(path))
+	_, err := fmt.Fprintf(out, "\nreport: %s\n", relative(filepath.Join(s.Dir, record.ReportFile)))
 	return err
+}
+
+// keep writes verdict and report into the session folder.
+func keep(s *record.Session, v *gates.Verdict) error {
+	show := func(w io.Writer, format string) error { return showVerdict(w, s, v, format) }
+	return errors.Join(
+		writeShown(filepath.Join(s.Dir, record.VerdictFile), "json", show),
+		writeShown(filepath.Join(s.Dir, record.ReportFile), "md", show),
+	)
 }
 
 // writeShown writes a file, whole or not at all.
