@@ -378,6 +378,14 @@ func TestWith(t *testing.T) {
 	if p.Load.Rate != 0 || p.Schedule.Mode != record.Sliced {
 		t.Error("With changed the plan itself")
 	}
+	// A mode that is asked for is no default: the rate does not change it.
+	q, err = p.With(Changes{Rate: &rate, Mode: record.Sequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err = q.With(Changes{Rate: new(float64)}); err != nil || q.Schedule.Mode != record.Sequential {
+		t.Errorf("mode %s, %v; want sequential", q.Schedule.Mode, err)
+	}
 	for _, c := range []struct {
 		change Changes
 		want   string
