@@ -350,7 +350,16 @@ func varianceLegend(v *gates.Variance) []string {
 		"spread: standard deviation of the blocks' effects. Between runs: more blocks pay; within: longer blocks do. Shares of few blocks are rough.",
 		"Both sides are one build: every effect, and every regression, is false.",
 	}
-	if m := shown(v); m != nil && len(m.Sees) > 0 && m.SpreadBound != nil {
+	m := shown(v)
+	if m == nil || len(m.Sees) == 0 {
+		return out
+	}
+	var floors []string
+	for _, s := range m.Sees {
+		floors = append(floors, fmt.Sprintf("±%s %% with %d", inPercent(s.Floor), s.Blocks))
+	}
+	out = append(out, fmt.Sprintf("The floor of P50 would be %s blocks (%s, median over routes).", strings.Join(floors, ", "), m.Mode))
+	if m.SpreadBound != nil {
 		out = append(out, fmt.Sprintf("With %s the spread, and all that is seen, may be up to %.1f times as large (95 %%).", count(m.Blocks, "block"), *m.SpreadBound))
 	}
 	return out
