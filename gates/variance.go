@@ -187,7 +187,7 @@ func vary(s *record.Session) ModeVariance {
 		m.Reasons = append(m.Reasons, fmt.Sprintf("The spread over blocks %s.", needsBlocks(m.Blocks)))
 		return m
 	}
-	bound := digits(6, stats.SpreadBound(m.Blocks, 0.05))
+	bound := digits(6, stats.Sample{N: m.Blocks, SD: 1}.MostSD(0.05))
 	m.SpreadBound = &bound
 	runs, _ := sound(s)
 	p := newPairing(s, runs, [2]string{baselines[0].Name, candidate.Name}, newLevels(s.Schedule))

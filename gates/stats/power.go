@@ -41,22 +41,6 @@ func Detectable(n int, alpha, power float64) float64 {
 	return high / math.Sqrt(float64(n))
 }
 
-// SpreadBound is the upper limit of a standard deviation that was found in a
-// sample of n, as a multiple of it:
-//
-//	√((n−1) / χ²(α, n−1))
-//
-//	α  one-sided level, 0 < α < 1
-//
-// For n < 2 it is +Inf. Valid for observations that are about normal.
-func SpreadBound(n int, alpha float64) float64 {
-	if n < 2 {
-		return math.Inf(1)
-	}
-	nu := float64(n - 1)
-	return math.Sqrt(nu / distuv.ChiSquared{K: nu}.Quantile(alpha))
-}
-
 // Components parts the variance of a block's value: what differs from block to
 // block, and what differs within a block, by which its value is uncertain. Each
 // block gives two values, one from each half of it.

@@ -60,11 +60,11 @@ func TestDetectablePower(t *testing.T) {
 }
 
 // Reference: R 4.2.2, sqrt((n-1)/qchisq(.05, n-1)).
-func TestSpreadBound(t *testing.T) {
+func TestMostSD(t *testing.T) {
 	for n, want := range map[int]float64{3: 4.4153964427, 6: 2.08925746296, 12: 1.55063529693, 24: 1.3255178031} {
-		near(t, "bound", stats.SpreadBound(n, 0.05), want, 1e-9)
+		near(t, "most SD", stats.Sample{N: n, SD: 1}.MostSD(0.05), want, 1e-9)
 	}
-	if b := stats.SpreadBound(1, 0.05); !math.IsInf(b, 1) {
+	if b := (stats.Sample{N: 1, SD: 1}).MostSD(0.05); !math.IsInf(b, 1) {
 		t.Errorf("one block bounds the spread by %v", b)
 	}
 }
