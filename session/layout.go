@@ -66,6 +66,12 @@ func lay(j Job) (l layout, err error) {
 	if err := longEnough(l.meta, len(l.arms)); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}
+	if j.Plan.Schedule.Controls {
+		c, warning := controlsOf(l.meta.Schedule, len(l.arms), j.Plan.Rules.Metrics[record.LatencyP50].Zone)
+		if l.meta.Schedule.Controls = c; warning != "" {
+			l.meta.Warnings = append(l.meta.Warnings, warning)
+		}
+	}
 	if l.needs, err = servicesOf(j.Plan); err != nil {
 		return l, err
 	}
