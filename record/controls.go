@@ -118,7 +118,7 @@ func (c *controlReader) line(line []byte) error {
 		return err
 	}
 	if v[2] >= int64(len(sl.Latency)) {
-		return fmt.Errorf("route: %d is none of the %d that a %s has", v[2], len(sl.Latency), sl.Kind)
+		return fmt.Errorf("route: %d is none of the %d of %s slices (from 0)", v[2], len(sl.Latency), sl.Kind)
 	}
 	sl.Latency[route] = append(sl.Latency[route], v[3])
 	return nil

@@ -30,10 +30,13 @@ type fakeStage struct {
 	alive map[string]bool // by run: processes that run
 	begin time.Time
 
-	dieAfter map[string]time.Duration               // by run: the router ends so long after its start
-	hang     string                                 // this run's requests get no answer
-	answer   func(arm int, route string) (code int) // nil: 200
-	refuse   func(id string) error                  // start fails
+	dieAfter map[string]time.Duration // by run: the router ends so long after its start
+	hang     string                   // this run's requests get no answer
+
+	hangDelayed string // nor do this run's that are to be delayed
+
+	answer func(arm int, route string) (code int) // nil: 200
+	refuse func(id string) error                  // start fails
 }
 
 func (s *fakeStage) note(format string, args ...any) {
@@ -137,6 +140,11 @@ func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*
 // Delayed is a Stretch whose latencies are longer, where the delay counts.
 func (c *fakeClient) Delayed(ctx context.Context, d time.Duration, delay load.Delay, sink func([]*vegeta.Result) error) (load.Offered, error) {
 	c.stage.note("load %s %s, delayed by %.1f %%, which counts: %v", c.id, d, 100*delay.Share, delay.Counts)
+	if c.stage.hangDelayed == c.id {
+		start := time.Now()
+		time.Sleep(tooLong)
+		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+	}
 	return c.offer(ctx, d, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			if delay.Counts {

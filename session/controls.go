@@ -37,9 +37,9 @@ func controlsOf(s record.Schedule, arms int, zone float64) (c *record.Controls, 
 		return nil, ""
 	}
 	s.Controls = &record.Controls{
-		ResponderS: max(leastResponder, responderShare*s.SliceS),
+		ResponderS: max(leastResponder, micros(responderShare*s.SliceS)),
 		Pairs:      max(1, int(math.Round(float64(roundCount(s, arms))/roundsPerPair))),
-		Delay:      delayZones * zone,
+		Delay:      math.Round(delayZones*zone*1e9) / 1e9,
 	}
 	for s.Controls.Pairs > 1 && controlRoom(s, arms) < s.SliceS {
 		s.Controls.Pairs--
@@ -56,8 +56,12 @@ func controlsOf(s record.Schedule, arms int, zone float64) (c *record.Controls, 
 func controlRoom(s record.Schedule, arms int) record.Seconds {
 	n := record.Seconds(roundCount(s, arms) * arms)
 	room := mostControl/(1-mostControl)*n*s.SliceS - n*s.Controls.ResponderS
-	room /= record.Seconds(2 * s.Controls.Pairs)
-	return record.Seconds(math.Round(float64(room)*1e6) / 1e6) // 0.2 is 0.2, however it came about
+	return micros(room / record.Seconds(2*s.Controls.Pairs))
+}
+
+// micros rounds to whole µs, so that 0.2 is 0.2, however it came about.
+func micros(s record.Seconds) record.Seconds {
+	return record.Seconds(math.Round(float64(s)*1e6) / 1e6)
 }
 
 // controlSide is the length of a side of a control pair, in seconds: a slice,
