@@ -26,6 +26,7 @@ const (
 	responderShare                = 0.05  // of a slice
 	leastResponder record.Seconds = 0.004 // enough for some 50 requests
 	responderCold                 = time.Millisecond
+	leastSide                     = 4 * countFrom // of a control pair
 	roundsPerPair                 = 6
 	delayZones                    = 1.5 // the delay, in zones of P50
 )
@@ -44,7 +45,7 @@ func controlsOf(s record.Schedule, arms int, zone float64) (c *record.Controls, 
 	for s.Controls.Pairs > 1 && controlRoom(s, arms) < s.SliceS {
 		s.Controls.Pairs--
 	}
-	if controlSide(s, arms) < 2*countFrom {
+	if controlSide(s, arms) < leastSide {
 		return nil, fmt.Sprintf("the session has no controls: in blocks of %s with slices of %s they would take more than a fifth of the load; make block or slice longer",
 			s.BlockS.Duration(), s.SliceS.Duration())
 	}
@@ -71,7 +72,7 @@ func controlSide(s record.Schedule, arms int) record.Seconds {
 	side := min(s.SliceS, controlRoom(s, arms))
 	// An arm that comes first in one round and last in the next.
 	between := record.Seconds(2*arms-2) * (s.SliceS + s.Controls.ResponderS)
-	if left := 0.9 * (record.Seconds(load.IdleFor.Seconds()) - between) / 2; left >= 2*countFrom {
+	if left := 0.9 * (record.Seconds(load.IdleFor.Seconds()) - between) / 2; left >= leastSide {
 		side = min(side, left)
 	}
 	return side

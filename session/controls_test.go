@@ -39,6 +39,7 @@ func TestControlsOfASchedule(t *testing.T) {
 		{"a long block", 60, 0.2, 2, &record.Controls{ResponderS: 0.01, Pairs: 25, Delay: 0.075}, 0.2},
 		{"slices of which connections get idle", 20, 0.5, 2, &record.Controls{ResponderS: 0.025, Pairs: 3, Delay: 0.075}, 0.4275},
 		{"slices of which they are idle anyway", 40, 1, 2, &record.Controls{ResponderS: 0.05, Pairs: 3, Delay: 0.075}, 1},
+		{"a side too short to be of use", 0.4, 0.02, 2, nil, 0},
 		{"no room", 0.2, 0.025, 2, nil, 0},
 		{"one arm", 10, 0.2, 1, nil, 0},
 	} {

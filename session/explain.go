@@ -78,7 +78,7 @@ func Explain(w io.Writer, j Job) error {
 		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, blocks(s), each)
 	}
 	if c := s.Controls; c != nil {
-		e.line("controls", "after each slice %s of a responder of our own; %s of %s a side per block, %s with a delay of %.3g %%",
+		e.line("controls", "%s of our own responder after each slice; a block has %s of %s a side on %s, with a delay of %.3g %%",
 			c.ResponderS.Duration(), count(c.Pairs, "pair"), controlSide(s, len(l.arms)).Duration(), l.arms[0].arm.Label, 100*c.Delay)
 	}
 	if s.Retries > 0 {
