@@ -52,14 +52,14 @@ func TestControlsOfASchedule(t *testing.T) {
 			if (warning != "") != (c == nil && tc.arms > 1) {
 				t.Errorf("warning %q", warning)
 			}
-			without := lengthOf(s, tc.arms)
+			without := lengthOf(s, tc.arms, s.Blocks)
 			if s.Controls = c; c == nil {
 				return
 			}
 			if side := controlSide(s, tc.arms); side.Duration().Round(time.Microsecond) != tc.side.Duration().Round(time.Microsecond) {
 				t.Errorf("a side has %s, want %s", side.Duration(), tc.side.Duration())
 			}
-			with := lengthOf(s, tc.arms)
+			with := lengthOf(s, tc.arms, s.Blocks)
 			if cost := float64(with-without) / float64(with); cost <= 0 || cost > 0.2+1e-9 {
 				t.Errorf("the controls take %.2f %% of %s", 100*cost, with)
 			}
