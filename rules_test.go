@@ -16,19 +16,20 @@ import (
 
 // floors is the import table of docs/DESIGN.md: what each room may import of ours.
 var floors = map[string][]string{
-	"record":         {},
-	"gates/stats":    {},
-	"targets":        {},
-	"mocks/demo":     {},
-	"plan":           {"record"},
-	"build":          {"record"},
-	"session/router": {"record"},
-	"monitor":        {"record"},
-	"gates":          {"record", "gates/stats"},
-	"session/load":   {"record", "targets"},
-	"session":        {"plan", "targets", "build", "record", "monitor", "mocks/demo", "session/router", "session/load"},
-	"report":         {"record", "gates"},
-	"cmd/plumbline":  {"record", "gates", "targets", "mocks/demo", "plan", "build", "session/router", "monitor", "session/load", "session", "report"},
+	"record":          {},
+	"gates/stats":     {},
+	"targets":         {},
+	"mocks/demo":      {},
+	"mocks/responder": {},
+	"plan":            {"record"},
+	"build":           {"record"},
+	"session/router":  {"record"},
+	"monitor":         {"record"},
+	"gates":           {"record", "gates/stats"},
+	"session/load":    {"record", "targets"},
+	"session":         {"plan", "targets", "build", "record", "monitor", "mocks/demo", "mocks/responder", "session/router", "session/load"},
+	"report":          {"record", "gates"},
+	"cmd/plumbline":   {"record", "gates", "targets", "mocks/demo", "mocks/responder", "plan", "build", "session/router", "monitor", "session/load", "session", "report"},
 }
 
 type goPackage struct {

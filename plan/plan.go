@@ -147,6 +147,7 @@ type Schedule struct {
 	Budget    time.Duration // in place of Blocks and MaxBlocks: blocks are added as long as this much time is left; 0: there is none
 	Retries   int           // blocks that may be measured again because they lost a run; 0 to 100
 	Freeze    bool          // sliced only: idle arms are frozen
+	Controls  bool          // sliced only: every block also holds measurements whose result is known
 }
 
 // CPUs pins the generator and the arms; an empty list leaves it to the session.

@@ -68,7 +68,7 @@ services:
     run: [cache, "{port}"]
     env: {DATABASE: "{postgres.dir}"}
     per: block
-schedule: {mode: interleaved, slice: 100ms, block: 20s, blocks: {min: 12, max: 30}, retries: 0, freeze: false}
+schedule: {mode: interleaved, slice: 100ms, block: 20s, blocks: {min: 12, max: 30}, retries: 0, freeze: false, controls: false}
 gates:
   latency_p50: {zone: 2.5%}
   latency_p99: {watch: false}
@@ -157,7 +157,7 @@ func TestDefaults(t *testing.T) {
 		Kinds:    []Kind{{Name: "main", Targets: filepath.Join(dir, "targets.http")}},
 		Load:     Load{Workers: 1, Protocol: "h1"},
 		Warmup:   Warmup{Load: 2 * time.Second},
-		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20, Retries: 1, Freeze: true},
+		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20, Retries: 1, Freeze: true, Controls: true},
 		Rules:    record.DefaultRules(),
 		CPUs:     CPUs{Awake: true},
 		Seed:     1,

@@ -21,7 +21,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 	p.Load = Load{Protocol: "h1"}
 	p.Warmup = Warmup{Load: 2 * time.Second}
 	p.CPUs.Awake = true
-	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: leastBlocks, MaxBlocks: mostBlocks, Retries: 1, Freeze: true}
+	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: leastBlocks, MaxBlocks: mostBlocks, Retries: 1, Freeze: true, Controls: true}
 	p.Rules = record.DefaultRules()
 	p.Seed = 1
 
@@ -304,6 +304,7 @@ func (d *decoder) schedule(p *Plan, v value) {
 		}},
 		field{"retries", func(v value) { s.Retries = int(d.whole(v, 0, 100)) }},
 		field{"freeze", func(v value) { s.Freeze = d.yes(v) }},
+		field{"controls", func(v value) { s.Controls = d.yes(v) }},
 	)
 	if s.Budget > 0 && p.chosen.blocks {
 		d.fail(v, "has both blocks and budget, and each says how long a session is; keep one")

@@ -14,11 +14,12 @@ import (
 
 // Names of the files of a session folder.
 const (
-	sessionFile = "session.json"
-	runFile     = "run.json"
-	resultFile  = "result.bin"
-	slicesFile  = "slices.csv"
-	runsDir     = "runs"
+	sessionFile  = "session.json"
+	runFile      = "run.json"
+	resultFile   = "result.bin"
+	slicesFile   = "slices.csv"
+	controlsFile = "controls.csv"
+	runsDir      = "runs"
 
 	// VerdictFile, ReportFile and LogFile are written or read by others.
 	VerdictFile = "verdict.json"
@@ -201,6 +202,9 @@ func (m *Meta) check() error {
 	}
 	if c := m.Schedule; c.MaxBlocks != 0 && (c.Blocks < 1 || c.MaxBlocks < c.Blocks) {
 		return fmt.Errorf("schedule.max_blocks: %d with blocks %d: needs 1 ≤ blocks ≤ max_blocks, or 0 for a fixed length", c.MaxBlocks, c.Blocks)
+	}
+	if c := m.Schedule.Controls; c != nil && (c.Pairs < 1 || !(c.Delay > 0 && c.Delay < 10)) {
+		return fmt.Errorf("schedule.controls: needs pairs of at least 1, not %d, and a delay between 0 and 10, not %v", c.Pairs, c.Delay)
 	}
 	ids := map[string]bool{}
 	for i, o := range m.Order {

@@ -342,6 +342,8 @@ func TestSessionFileIsChecked(t *testing.T) {
 		{`"zone": 0.05`, `"zone": 0`, "rules.metrics.latency_p50: needs a zone"},
 		{`"blocks": 0`, `"blocks": 6, "max_blocks": 5`, "schedule.max_blocks: 5 with blocks 6: needs 1 ≤ blocks ≤ max_blocks"},
 		{`"blocks": 0`, `"blocks": 0, "max_blocks": 5`, "schedule.max_blocks: 5 with blocks 0"},
+		{`"blocks": 0`, `"blocks": 0, "controls": {"pairs": 0, "delay": 0.075}`, "schedule.controls: needs pairs of at least 1, not 0"},
+		{`"blocks": 0`, `"blocks": 0, "controls": {"pairs": 1}`, "and a delay between 0 and 10, not 0"},
 		{`{`, `[`, "session.json"},
 	}
 	for _, tc := range cases {

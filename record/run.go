@@ -26,6 +26,10 @@ type RunWriter struct {
 	encode  vegeta.Encoder
 	slices  *os.File
 	csv     *csv.Writer
+
+	controls   *os.File // nil: there was none yet
+	lines      *bufio.Writer
+	controlled int // requests in it
 }
 
 // slicesHeader names the columns; due is 0 in a closed loop.
@@ -91,7 +95,8 @@ func (w *RunWriter) Slice(s Slice) error {
 	return w.row([]string{strconv.Itoa(s.N), ns(s.Start), ns(s.Counted), ns(s.End), strconv.Itoa(s.Sent), strconv.Itoa(s.Due)})
 }
 
-// Finish closes the files and replaces run.json by r, whose state is now final.
+// Finish closes the files and replaces run.json by r, whose state is now final;
+// ControlRequests it fills in itself.
 func (w *RunWriter) Finish(r Run) error {
 	err := w.buf.Flush()
 	if err2 := w.closeFiles(); err == nil {
@@ -100,12 +105,13 @@ func (w *RunWriter) Finish(r Run) error {
 	if err != nil {
 		return fmt.Errorf("writing the record: %w", err)
 	}
+	r.ControlRequests = w.controlled
 	return w.folder.writeJSON(filepath.Join(w.path, runFile), r)
 }
 
 func (w *RunWriter) closeFiles() error {
 	var errs []error
-	for _, f := range []*os.File{w.results, w.slices} {
+	for _, f := range []*os.File{w.results, w.slices, w.controls} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -137,6 +143,9 @@ func (s *Session) ReadRun(id string) (*Run, error) {
 		return nil, fmt.Errorf("reading a run: %s: run %q of arm %q in block %d is not the one that %s has planned under that name", path, r.ID, r.Arm, r.Block, sessionFile)
 	}
 	if err := s.readSamples(r, dir); err != nil {
+		return nil, fmt.Errorf("reading a run: %w", err)
+	}
+	if err := s.readControls(r, dir); err != nil {
 		return nil, fmt.Errorf("reading a run: %w", err)
 	}
 	return r, nil

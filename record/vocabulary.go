@@ -263,6 +263,8 @@ type Run struct {
 	// IdleCPU is the share of one CPU that the run used while other arms had
 	// the load; only where idle arms are not frozen.
 	IdleCPU float64 `json:"idle_cpu,omitempty"`
+	// ControlRequests is how many requests controls.csv holds.
+	ControlRequests int `json:"control_requests,omitempty"`
 
 	Slices   []Slice             `json:"-"` // slices.csv
 	Controls []ControlSlice      `json:"-"` // controls.csv

@@ -38,6 +38,7 @@ type process interface {
 type client interface {
 	Ask(context.Context, targets.Target) record.Answer
 	Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error)
+	Delayed(ctx context.Context, d time.Duration, delay load.Delay, sink func([]*vegeta.Result) error) (load.Offered, error)
 	Close()
 }
 
@@ -97,7 +98,8 @@ type conductor struct {
 	probes  []targets.Target // the first target of each route
 	hooks   Hooks
 
-	services *services // what the arms need; nil: nothing
+	services  *services // what the arms need; nil: nothing
+	responder client    // of the negative control; nil: there are no controls
 
 	order     *order
 	todo      []group
@@ -294,37 +296,87 @@ func (c *conductor) measure(ctx context.Context, g group, members *[]*member) er
 	c.tell(Event{Phase: "measuring", Block: g.block})
 	quiet := load.QuietGC()
 	defer quiet()
-	n := roundCount(meta.Schedule, len(meta.Arms))
-	length := stretchOf(meta.Schedule, len(meta.Arms)).Duration()
-	idle := newIdleCPU(*members)
-	if freeze || len(*members) == 1 {
-		idle = nil // who is frozen uses none
+	return c.rounds(ctx, g.block, *members, freeze)
+}
+
+// block is what the slices of a block share.
+type block struct {
+	members  []*member
+	freeze   bool
+	idle     *idleCPU // nil: who is frozen uses none
+	baseline *member  // the first; nil: it is no member
+}
+
+// rounds gives every member a slice in each round, and the controls theirs.
+func (c *conductor) rounds(ctx context.Context, number int, members []*member, freeze bool) error {
+	meta := &c.session.Meta
+	b := &block{members: members, freeze: freeze}
+	if !freeze && len(members) > 1 {
+		b.idle = newIdleCPU(members)
 	}
-	for i, order := range rounds(meta.Seed, g.block, len(*members), n) {
+	if i := slices.IndexFunc(members, func(m *member) bool { return m.arm.Name == meta.Arms[0].Name }); i >= 0 {
+		b.baseline = members[i]
+	}
+	n := roundCount(meta.Schedule, len(meta.Arms))
+	var pairs []int
+	if meta.Schedule.Controls != nil {
+		pairs = pairsAfter(n, meta.Schedule.Controls.Pairs)
+	}
+	for i, order := range rounds(meta.Seed, number, len(members), n) {
 		for _, k := range order {
-			m := (*members)[k]
-			sl := record.Slice{N: i + 1}
-			runtime.GC() // while nothing is measured, not within a slice
-			idle.pause(m)
-			offered, err := c.stretch(ctx, m, length, freeze, func(rs []*vegeta.Result) error {
-				sl.Sent += len(rs)
-				return m.w.Results(sl.N, rs)
-			}, "under load")
-			sl.Start, sl.End, sl.Due = offered.Start, offered.End, offered.Due
-			sl.Counted = sl.Start.Add(meta.Schedule.CountFromS.Duration())
-			if !sl.Start.IsZero() {
-				if err2 := m.w.Slice(sl); err == nil {
-					err = err2
-				}
-			}
-			if err != nil {
+			if err := c.slice(ctx, b, members[k], i+1); err != nil {
 				return err
 			}
-			idle.resume(m)
+		}
+		for p, after := range pairs {
+			if after != i+1 {
+				continue
+			}
+			if err := c.pair(ctx, b, p+1); err != nil {
+				return err
+			}
 		}
 	}
-	idle.note()
+	b.idle.note()
 	return nil
+}
+
+// slice measures slice n of a member, with the responder's time after it.
+func (c *conductor) slice(ctx context.Context, b *block, m *member, n int) error {
+	meta := &c.session.Meta
+	sl := record.Slice{N: n}
+	var responded record.ControlSlice
+	s := stint{
+		length: stretchOf(meta.Schedule, len(meta.Arms)).Duration(), freeze: b.freeze, when: "under load",
+		sink: func(rs []*vegeta.Result) error {
+			sl.Sent += len(rs)
+			return m.w.Results(sl.N, rs)
+		},
+	}
+	if meta.Schedule.Controls != nil {
+		s.after = func() (err error) {
+			responded, err = c.respond(ctx, n)
+			return err
+		}
+	}
+	runtime.GC() // while nothing is measured, not within a slice
+	b.idle.pause(m)
+	offered, err := c.stretch(ctx, m, s)
+	sl.Start, sl.End, sl.Due = offered.Start, offered.End, offered.Due
+	sl.Counted = sl.Start.Add(meta.Schedule.CountFromS.Duration())
+	if !sl.Start.IsZero() {
+		if err2 := m.w.Slice(sl); err == nil {
+			err = err2
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.idle.resume(m)
+	if s.after == nil {
+		return nil
+	}
+	return m.w.Control(responded)
 }
 
 // start starts one run and waits until it is ready. While one starts, those
@@ -391,10 +443,28 @@ func detailOf(err error) string {
 	return ""
 }
 
-// stretch gives one member load for d, thawed if the others are frozen. The
-// death of its router ends it.
-func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, freeze bool, sink func([]*vegeta.Result) error, when string) (o load.Offered, err error) {
-	if freeze {
+// stint is one member's time under load.
+type stint struct {
+	length time.Duration
+	delay  *load.Delay // of a control; nil: none
+	freeze bool        // it is thawed for it, and frozen again
+	sink   func([]*vegeta.Result) error
+	after  func() error // called before it is frozen again, unless it failed; may be nil
+	when   string       // for errors
+}
+
+// offer sends the load of a stint.
+func (s stint) offer(ctx context.Context, c client, sink func([]*vegeta.Result) error) (load.Offered, error) {
+	if s.delay != nil {
+		return c.Delayed(ctx, s.length, *s.delay, sink)
+	}
+	return c.Stretch(ctx, s.length, sink)
+}
+
+// stretch gives one member load, thawed if the others are frozen. The death of
+// its router ends it.
+func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Offered, err error) {
+	if s.freeze {
 		if err := m.proc.Thaw(); err != nil {
 			return o, &faultError{m, err}
 		}
@@ -411,7 +481,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		}
 	}()
 	hangs := ""
-	o, err = m.client.Stretch(live, d, func(rs []*vegeta.Result) error {
+	o, err = s.offer(live, m.client, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			if r.Code == 0 && r.Latency >= tooLong {
 				hangs = record.RouteName(r.Method, r.URL) + " gave no answer"
@@ -423,7 +493,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 		if ctx.Err() != nil { // what we cut off ourselves is no error of the router
 			rs = slices.DeleteFunc(rs, func(r *vegeta.Result) bool { return r.Code == 0 })
 		}
-		return sink(c.services.excuse(rs))
+		return s.sink(c.services.excuse(rs))
 	})
 	cancel()
 	switch {
@@ -432,16 +502,24 @@ func (c *conductor) stretch(ctx context.Context, m *member, d time.Duration, fre
 	case err != nil:
 		return o, err
 	}
-	if err := c.services.alive(when); err != nil {
+	if err := c.services.alive(s.when); err != nil {
 		return o, err
 	}
-	if err := m.proc.Alive(when); err != nil {
+	if err := m.proc.Alive(s.when); err != nil {
 		return o, &faultError{m, err}
 	}
 	if hangs != "" { // every slice would wait for it again
 		return o, &faultError{m, fmt.Errorf("%s within %s", hangs, tooLong)}
 	}
-	if freeze {
+	if s.after != nil {
+		if err := s.after(); err != nil {
+			return o, err
+		}
+		if err := m.proc.Alive(s.when); err != nil {
+			return o, &faultError{m, err}
+		}
+	}
+	if s.freeze {
 		if err := m.proc.Freeze(); err != nil {
 			return o, &faultError{m, err}
 		}

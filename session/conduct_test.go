@@ -30,10 +30,13 @@ type fakeStage struct {
 	alive map[string]bool // by run: processes that run
 	begin time.Time
 
-	dieAfter map[string]time.Duration               // by run: the router ends so long after its start
-	hang     string                                 // this run's requests get no answer
-	answer   func(arm int, route string) (code int) // nil: 200
-	refuse   func(id string) error                  // start fails
+	dieAfter map[string]time.Duration // by run: the router ends so long after its start
+	hang     string                   // this run's requests get no answer
+
+	hangDelayed string // nor do this run's that are to be delayed
+
+	answer func(arm int, route string) (code int) // nil: 200
+	refuse func(id string) error                  // start fails
 }
 
 func (s *fakeStage) note(format string, args ...any) {
@@ -130,10 +133,32 @@ func (c *fakeClient) Ask(_ context.Context, t targets.Target) record.Answer {
 
 // Stretch answers one request every 10 ms.
 func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error) {
+	c.stage.note("load %s %s", c.id, d)
+	return c.offer(ctx, d, sink)
+}
+
+// Delayed is a Stretch whose latencies are longer, where the delay counts.
+func (c *fakeClient) Delayed(ctx context.Context, d time.Duration, delay load.Delay, sink func([]*vegeta.Result) error) (load.Offered, error) {
+	c.stage.note("load %s %s, delayed by %.1f %%, which counts: %v", c.id, d, 100*delay.Share, delay.Counts)
+	if c.stage.hangDelayed == c.id {
+		start := time.Now()
+		time.Sleep(tooLong)
+		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+	}
+	return c.offer(ctx, d, func(rs []*vegeta.Result) error {
+		for _, r := range rs {
+			if delay.Counts {
+				r.Latency += time.Duration(delay.Share * float64(r.Latency))
+			}
+		}
+		return sink(rs)
+	})
+}
+
+func (c *fakeClient) offer(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error) {
 	if c.process.frozen {
 		c.stage.t.Errorf("%s gets load while it is frozen", c.id)
 	}
-	c.stage.note("load %s %s", c.id, d)
 	start := time.Now()
 	var rs []*vegeta.Result
 	if c.stage.hang == c.id {
@@ -152,6 +177,23 @@ func (c *fakeClient) Stretch(ctx context.Context, d time.Duration, sink func([]*
 	return load.Offered{Start: start, End: time.Now()}, sink(rs)
 }
 
+// fakeResponder answers one request every 2 ms, and never one of a router.
+type fakeResponder struct {
+	client
+	stage *fakeStage
+}
+
+func (r *fakeResponder) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (load.Offered, error) {
+	r.stage.note("responder %s", d)
+	start := time.Now()
+	var rs []*vegeta.Result
+	for n := uint64(0); time.Since(start) < d && ctx.Err() == nil; n++ {
+		rs = append(rs, &vegeta.Result{Timestamp: time.Now(), Seq: n, Latency: 2 * time.Millisecond, Code: 200, Method: "GET", URL: responderURL})
+		time.Sleep(2 * time.Millisecond)
+	}
+	return load.Offered{Start: start, End: time.Now()}, sink(rs)
+}
+
 func newConductor(t *testing.T, schedule record.Schedule, stage *fakeStage) *conductor {
 	t.Helper()
 	folder, err := record.Create(filepath.Join(t.TempDir(), "session"))
@@ -160,7 +202,7 @@ func newConductor(t *testing.T, schedule record.Schedule, stage *fakeStage) *con
 	}
 	stage.t, stage.alive, stage.begin = t, map[string]bool{}, time.Now()
 	return &conductor{
-		folder: folder, stage: stage, deaths: map[string]int{}, started: map[string]bool{},
+		folder: folder, stage: stage, responder: &fakeResponder{stage: stage}, deaths: map[string]int{}, started: map[string]bool{},
 		probes: []targets.Target{{Method: "GET", URL: "http://router/a"}, {Method: "GET", URL: "http://router/b"}},
 		session: &record.Session{Dir: folder.Dir(), Meta: record.Meta{
 			Format: record.Format, Seed: 1, Schedule: schedule, Rules: record.DefaultRules(),
@@ -172,11 +214,16 @@ func newConductor(t *testing.T, schedule record.Schedule, stage *fakeStage) *con
 
 var sliced = record.Schedule{Mode: record.Sliced, Blocks: 2, BlockS: 0.8, SliceS: 0.2, WarmupS: 1, IdleS: 2, Freeze: true, CountFromS: 0.005}
 
+// controlled has 3 rounds with controls, which take 2 × 3 × 10 ms and 2 × 90 ms.
+var controlled = record.Schedule{Mode: record.Sliced, Blocks: 2, BlockS: 1.2, SliceS: 0.2, WarmupS: 1, Freeze: true, CountFromS: 0.005,
+	Controls: &record.Controls{ResponderS: 0.01, Pairs: 1, Delay: 0.075}}
+
 // TestOrderOfSideEffects holds every effect of a session, and its time,
 // against what METHOD.md says a block does step by step.
 func TestOrderOfSideEffects(t *testing.T) {
 	for name, schedule := range map[string]record.Schedule{
 		"sliced":      sliced,
+		"controls":    controlled,
 		"interleaved": {Mode: record.Interleaved, Blocks: 3, BlockS: 2, WarmupS: 1, CountFromS: 0.005},
 		"sequential":  {Mode: record.Sequential, Blocks: 2, BlockS: 2, WarmupS: 1, CountFromS: 0.005},
 	} {

@@ -77,6 +77,10 @@ func Explain(w io.Writer, j Job) error {
 	default:
 		e.line("schedule", "%s: %s, each %s of load per arm, in one piece", s.Mode, blocks(s), each)
 	}
+	if c := s.Controls; c != nil {
+		e.line("controls", "%s of our own responder after each slice; a block has %s of %s a side on %s, with a delay of %.3g %%",
+			c.ResponderS.Duration(), count(c.Pairs, "pair"), controlSide(s, len(l.arms)).Duration(), l.arms[0].arm.Label, 100*c.Delay)
+	}
 	if s.Retries > 0 {
 		e.line("", "of the blocks that lose a run, up to %d measured again at the end", s.Retries)
 	}

@@ -60,10 +60,16 @@ func lay(j Job) (l layout, err error) {
 	if len(l.arms) == 1 { // nothing is judged, and nobody is idle
 		l.meta.Schedule.Freeze, l.meta.Schedule.MaxBlocks = false, 0
 	}
-	if err := fitBudget(&l.meta.Schedule, len(l.arms)); err != nil {
+	if err := longEnough(l.meta, len(l.arms)); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}
-	if err := longEnough(l.meta, len(l.arms)); err != nil {
+	if j.Plan.Schedule.Controls {
+		c, warning := controlsOf(l.meta.Schedule, len(l.arms), j.Plan.Rules.Metrics[record.LatencyP50].Zone)
+		if l.meta.Schedule.Controls = c; warning != "" {
+			l.meta.Warnings = append(l.meta.Warnings, warning)
+		}
+	}
+	if err := fitBudget(&l.meta.Schedule, len(l.arms)); err != nil {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}
 	if l.needs, err = servicesOf(j.Plan); err != nil {

@@ -133,6 +133,6 @@ func lengthOf(s record.Schedule, arms, blocks int) time.Duration {
 	if s.Mode != record.Sliced {
 		idle *= float64(arms)
 	}
-	perBlock := load + float64(arms)*float64(s.WarmupS) + idle
+	perBlock := load + float64(controlTime(s, arms)) + float64(arms)*float64(s.WarmupS) + idle
 	return record.Seconds(perBlock * float64(blocks)).Duration()
 }

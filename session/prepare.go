@@ -110,6 +110,11 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 		folder: p.folder, session: p.session, stage: p.stage, services: p.stage.services, probes: p.probes, hooks: hooks,
 		deaths: map[string]int{}, started: map[string]bool{},
 	}
+	if p.session.Schedule.Controls != nil {
+		responder, end := newResponder()
+		defer end()
+		c.responder = responder
+	}
 	return p.session, c.run(ctx)
 }
 

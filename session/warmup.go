@@ -42,7 +42,7 @@ func (c *conductor) warmUp(ctx context.Context, m *member, freeze bool) error {
 // warm is one stretch of warm-up. Its requests are counted and not kept.
 func (c *conductor) warm(ctx context.Context, m *member, d time.Duration, freeze bool) (w window, err error) {
 	var latencies []time.Duration
-	_, err = c.stretch(ctx, m, d, freeze, func(rs []*vegeta.Result) error {
+	_, err = c.stretch(ctx, m, stint{length: d, freeze: freeze, when: "while it was warmed up", sink: func(rs []*vegeta.Result) error {
 		for _, r := range rs {
 			m.run.Warmup.Sent++
 			if r.Code == 0 || r.Code >= 500 {
@@ -51,7 +51,7 @@ func (c *conductor) warm(ctx context.Context, m *member, d time.Duration, freeze
 			latencies = append(latencies, r.Latency)
 		}
 		return nil
-	}, "while it was warmed up")
+	}})
 	if n := len(latencies); n > 0 {
 		slices.Sort(latencies)
 		w.median = latencies[n/2]

@@ -44,8 +44,7 @@ type Client struct {
 	asking *http.Client // one request at a time, whose body is wanted
 	load   *transport   // many, of whose bodies only the size is wanted
 
-	due     int           // requests at a fixed rate, over all stretches so far
-	offered time.Duration // their length
+	plan, delayedPlan progress // at a fixed rate, over all stretches so far
 
 	open context.Context // until Close
 	shut context.CancelFunc
@@ -76,15 +75,15 @@ func New(cfg Config) *Client {
 		MaxIdleConnsPerHost: cfg.Workers,
 		MaxConnsPerHost:     cfg.Workers, // or workers that start together dial more than they need
 		DisableCompression:  true,
-		IdleConnTimeout:     idleFor,
+		IdleConnTimeout:     IdleFor,
 	})
 	return c
 }
 
-// idleFor is how long a connection may have been idle and is used again, while
+// IdleFor is how long a connection may have been idle and is used again, while
 // another arm warms up or has its slices. Servers close idle ones after a while
 // (Node after 5 s), a frozen one just as it is thawed: under our request.
-const idleFor = 2 * time.Second
+const IdleFor = 2 * time.Second
 
 // newClient makes a client without a way to the arm, which use gives it.
 func newClient(cfg Config) *Client {

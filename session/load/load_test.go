@@ -157,11 +157,24 @@ func stretchUntil(t *testing.T, ctx context.Context, c *load.Client, d time.Dura
 // offer is a stretch with what it was to be.
 func offer(t *testing.T, ctx context.Context, c *load.Client, d time.Duration) (o load.Offered, all []*vegeta.Result) {
 	t.Helper()
+	return offerWith(t, c, d, func(sink func([]*vegeta.Result) error) (load.Offered, error) { return c.Stretch(ctx, d, sink) })
+}
+
+// offerDelayed is offer with a delay after each answer.
+func offerDelayed(t *testing.T, c *load.Client, d time.Duration, delay load.Delay) (o load.Offered, all []*vegeta.Result) {
+	t.Helper()
+	return offerWith(t, c, d, func(sink func([]*vegeta.Result) error) (load.Offered, error) {
+		return c.Delayed(t.Context(), d, delay, sink)
+	})
+}
+
+func offerWith(t *testing.T, c *load.Client, d time.Duration, send func(func([]*vegeta.Result) error) (load.Offered, error)) (o load.Offered, all []*vegeta.Result) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		before := time.Now()
 		var err error
-		o, err = c.Stretch(ctx, d, func(rs []*vegeta.Result) error {
+		o, err = send(func(rs []*vegeta.Result) error {
 			all = append(all, rs...)
 			return nil
 		})

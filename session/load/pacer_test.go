@@ -228,19 +228,19 @@ func TestQuietMemoryIsBounded(t *testing.T) {
 // The rate does not depend on how the time is cut into stretches.
 func TestRateOverManyStretches(t *testing.T) {
 	for _, rate := range []float64{0.7, 7, 10, 333.3} {
-		due, from := 0, time.Duration(0)
+		var over progress
 		for range 1000 {
 			s := &stretch{most: 1}
-			s.atRate(rate, 50*time.Millisecond, due, from, &alarm{})
+			s.atRate(rate, 50*time.Millisecond, over, &alarm{})
 			for k := range s.Due {
 				if at := s.planned.moment(k); at < 0 || at >= 50*time.Millisecond {
 					t.Fatalf("%g/s: a request is due %v after the start of a stretch of 50 ms", rate, at)
 				}
 			}
-			due, from = due+s.Due, from+50*time.Millisecond
+			over = progress{over.due + s.Due, over.offered + 50*time.Millisecond}
 		}
-		if want := 50 * rate; math.Abs(float64(due)-want) > 1 {
-			t.Errorf("%g/s: %d requests in 50 s, want %g", rate, due, want)
+		if want := 50 * rate; math.Abs(float64(over.due)-want) > 1 {
+			t.Errorf("%g/s: %d requests in 50 s, want %g", rate, over.due, want)
 		}
 	}
 }

@@ -44,7 +44,16 @@ type Offered struct {
 // When ctx ends or sink fails, the client is closed. An error is sink's, or
 // there is no timer to be had.
 func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (Offered, error) {
-	s := &stretch{most: c.cfg.Workers, workers: c.cfg.Workers, limit: d, piece: pending, pacer: vegeta.ConstantPacer{}, sink: sink}
+	return c.stretch(ctx, d, nil, sink)
+}
+
+// stretch delays the answers, if spin is not nil.
+func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, sink func([]*vegeta.Result) error) (Offered, error) {
+	most, target, plan := c.cfg.Workers, c.target, &c.plan
+	if spin != nil {
+		most, target, plan = spin.workers(most), spin.target(c.target), &c.delayedPlan
+	}
+	s := &stretch{most: most, workers: most, limit: d, piece: pending, pacer: vegeta.ConstantPacer{}, spin: spin, sink: sink}
 	if c.cfg.Rate > 0 {
 		alarm, err := newAlarm()
 		if err != nil {
@@ -52,8 +61,8 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 		}
 		defer alarm.close()
 		defer context.AfterFunc(c.open, alarm.cancel)()
-		s.atRate(c.cfg.Rate, d, c.due, c.offered, alarm)
-		c.due, c.offered = c.due+s.Due, c.offered+d
+		s.atRate(c.cfg.Rate, d, *plan, alarm)
+		*plan = progress{plan.due + s.Due, plan.offered + d}
 	}
 	// No timeout here: for a transport that is not its own, http.Client starts
 	// a goroutine per request to watch over it.
@@ -65,17 +74,21 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 	defer context.AfterFunc(c.open, func() { attacker.Stop() })()
 
 	s.Start = time.Now()
-	c.load.began = s.Start
-	err := s.collect(attacker.Attack(c.target, s.pacer, s.limit, ""), c.Close)
+	c.load.began, c.load.spin = s.Start, spin
+	if spin != nil {
+		spin.began, spin.planned = s.Start, s.planned
+	}
+	err := s.collect(attacker.Attack(target, s.pacer, s.limit, ""), c.Close)
 	return s.Offered, err
 }
 
 // stretch is one that is under way.
 type stretch struct {
 	Offered
-	planned *pacer // nil: closed loop
-	workers int    // to begin with
-	most    int    // workers
+	planned *pacer   // nil: closed loop
+	spin    *spinner // nil: no answer is delayed
+	workers int      // to begin with
+	most    int      // workers
 	limit   time.Duration
 	pacer   vegeta.Pacer
 	piece   int // results that are handed on together
@@ -84,14 +97,19 @@ type stretch struct {
 	ended atomic.Int64 // requests
 }
 
-// atRate makes it one at a fixed rate, of whose plan first requests and from
-// of its time are over.
-func (s *stretch) atRate(rate float64, d time.Duration, first int, from time.Duration, a *alarm) {
-	s.Due = dueWithin(rate, from+d) - first
+// progress is how far a plan of moments has come.
+type progress struct {
+	due     int           // requests so far
+	offered time.Duration // length of the stretches so far
+}
+
+// atRate makes it one at a fixed rate, whose plan has come as far as over.
+func (s *stretch) atRate(rate float64, d time.Duration, over progress, a *alarm) {
+	s.Due = dueWithin(rate, over.offered+d) - over.due
 	s.workers = min(s.most, firstWorkers)
 	s.limit = 0 // the pacer knows better when it is over
 	s.planned = &pacer{
-		rate: rate, d: d, due: s.Due, first: first, from: from,
+		rate: rate, d: d, due: s.Due, first: over.due, from: over.offered,
 		elapsed: func() time.Duration { return time.Since(s.Start) },
 		sleep:   a.sleep,
 		idle:    func(sent int) bool { return sent-int(s.ended.Load()) < s.most },
@@ -112,6 +130,9 @@ func (s *stretch) collect(results <-chan *vegeta.Result, giveUp func()) (err err
 			continue
 		}
 		r.BytesIn = size(r.Body)
+		if s.spin != nil && !s.spin.Counts {
+			r.Latency -= spun(r.Body)
+		}
 		r.Body, r.Headers = nil, nil
 		if s.planned != nil {
 			due := s.Start.Add(s.planned.moment(int(r.Seq)))

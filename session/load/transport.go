@@ -18,7 +18,7 @@ import (
 // of a stretch in a header, which would differ from arm to arm.
 //
 // It reads every body to its end and shows vegeta only how long it was, as 8
-// bytes. Vegeta would gather the body in memory, without a bound, while the
+// bytes (and 8 more where the answer is delayed). Vegeta would gather the body in memory, without a bound, while the
 // clock runs; vegeta.MaxBody bounds it, but then cuts BytesIn as well.
 //
 // It does not try again. http.Transport sends a GET once more when a
@@ -29,12 +29,20 @@ type transport struct {
 	timeout time.Duration
 	retries bool      // next is one that may send a request twice
 	began   time.Time // the stretch under way
+	spin    *spinner  // of that stretch; nil: no answer is delayed
 }
+
+// seqHeader is where vegeta numbers the requests of a stretch.
+const seqHeader = "X-Vegeta-Seq"
 
 var errDropped = errors.New("the server closed the connection without an answer")
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	delete(req.Header, "X-Vegeta-Seq") // the map is this request's own
+	body := &sized{spin: t.spin}
+	if t.spin != nil {
+		body.start = t.spin.start(req.Header)
+	}
+	delete(req.Header, seqHeader) // the map is this request's own
 	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
 	tries, idle := 0, false
 	if t.retries {
@@ -51,7 +59,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	res.Body = &sized{body: res.Body, ctx: ctx, cancel: cancel}
+	body.body, body.ctx, body.cancel = res.Body, ctx, cancel
+	res.Body = body
 	if tries > 1 && !idle {
 		res.Body.Close()
 		return nil, errDropped
@@ -59,20 +68,25 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// sized is a body that reads as the size of the real one.
+// sized is a body that reads as the size of the real one, and, where the
+// answer is delayed, for how long it was.
 type sized struct {
 	body   io.ReadCloser
 	ctx    context.Context // of the request
 	cancel context.CancelFunc
 	done   bool
+	closed bool
+
+	spin  *spinner // nil: the answer is not delayed
+	start time.Time
 }
 
-// Read needs room for 8 bytes; io.ReadAll offers 512.
+// Read needs room for 16 bytes; io.ReadAll offers 512.
 func (s *sized) Read(p []byte) (int, error) {
 	if s.done {
 		return 0, io.EOF
 	}
-	if len(p) < 8 {
+	if len(p) < 16 {
 		return 0, io.ErrShortBuffer
 	}
 	n, err := io.Copy(io.Discard, s.body)
@@ -81,10 +95,19 @@ func (s *sized) Read(p []byte) (int, error) {
 	}
 	s.done = true
 	binary.NativeEndian.PutUint64(p, uint64(n))
-	return 8, io.EOF
+	if s.spin == nil {
+		return 8, io.EOF
+	}
+	s.Close() // it is part of the request, so it comes before the delay
+	binary.NativeEndian.PutUint64(p[8:], uint64(s.spin.spin(s.start)))
+	return 16, io.EOF
 }
 
 func (s *sized) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	defer s.cancel()
 	return s.body.Close()
 }
@@ -105,7 +128,7 @@ func unended(ctx context.Context, n int64, err error) error {
 
 // size is what a result's body says; a request that failed has none.
 func size(body []byte) uint64 {
-	if len(body) != 8 {
+	if len(body) < 8 {
 		return 0
 	}
 	return binary.NativeEndian.Uint64(body)
