@@ -134,7 +134,11 @@ func stories() map[string]*story {
 	for _, m := range []record.Metric{record.LatencyP50, record.LatencyDistribution} {
 		for i, route := range demo {
 			for _, arm := range []string{"baseline", "candidate"} {
-				st.v.Repeats = append(st.v.Repeats, gates.Repeat{Route: route, Metric: m, Arm: arm, Runs: 6, Raw: 0.03 + 0.004*float64(i), Own: 0.004 + 0.0007*float64(i%3), Bound: effect(0.02)})
+				r := gates.Repeat{Route: route, Metric: m, Arm: arm, Runs: 6, Raw: 0.03 + 0.004*float64(i), Own: 0.004 + 0.0007*float64(i%3)}
+				if r.Bound = effect(0.02); m == record.LatencyDistribution {
+					r.Bound, r.Within = nil, effect(0.003)
+				}
+				st.v.Repeats = append(st.v.Repeats, r)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func words(texts ...string) (cells []cell) {
 // repeats sums Gate 2 up per metric and arm: the median over routes, and the
 // route whose repeats are farthest apart.
 func repeats(s *record.Session, v *gates.Verdict) section {
-	out := section{title: "Repeats: how far the runs of an arm are apart, median over routes (largest)", heads: []string{"metric", "arm", "as measured", "block's level taken out", "largest on"}}
+	out := section{title: "Repeats: how far the runs of an arm are apart, median over routes (largest)", heads: []string{"metric", "arm", "as measured", "block's level taken out", "halves of one run", "largest on"}}
 	type place struct {
 		metric record.Metric
 		arm    string
@@ -91,22 +91,28 @@ func repeats(s *record.Session, v *gates.Verdict) section {
 	}
 	for _, at := range order {
 		all := of[at]
-		raw, own := make([]float64, len(all)), make([]float64, len(all))
+		raw, own, within := make([]float64, len(all)), make([]float64, len(all)), []float64{}
 		worst := all[0]
 		for i, r := range all {
 			raw[i], own[i] = r.Raw, r.Own
+			if r.Within != nil {
+				within = append(within, *r.Within)
+			}
 			if r.Own > worst.Own {
 				worst = r
 			}
 		}
 		name := map[record.Metric]string{record.LatencyP50: "P50", record.LatencyP99: "P99", record.LatencyDistribution: "distribution"}[at.metric]
-		out.rows = append(out.rows, append([]cell{{name, false}, {labelOf(s, at.arm), true}}, append(words(spread(raw), spread(own)), cell{worst.Route, true})...))
+		out.rows = append(out.rows, append([]cell{{name, false}, {labelOf(s, at.arm), true}}, append(words(spread(raw), spread(own), spread(within)), cell{worst.Route, true})...))
 	}
 	return out
 }
 
 // spread: "3.1 % (4.0 %)", the median and the largest.
 func spread(x []float64) string {
+	if len(x) == 0 {
+		return missing
+	}
 	slices.Sort(x)
 	return share(x[len(x)/2]) + " (" + share(x[len(x)-1]) + ")"
 }
