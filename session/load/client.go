@@ -44,7 +44,7 @@ type Client struct {
 	asking *http.Client // one request at a time, whose body is wanted
 	load   *transport   // many, of whose bodies only the size is wanted
 
-	plan, delayedPlan progress // at a fixed rate, over all stretches so far
+	plan progress // at a fixed rate, over all stretches so far
 
 	open context.Context // until Close
 	shut context.CancelFunc

@@ -20,14 +20,10 @@ type Delay struct {
 	Counts bool
 }
 
-// workers is how many of the workers may send. Those on one CPU wait for each
-// other while one spins, and that is part of what the next one's delay is a
-// share of: it would grow without end as Share × workers comes near to 1.
-func (d Delay) workers(all int) int { return min(all, max(1, int(0.5/d.Share))) }
-
 // Delayed is Stretch with a delay, which is part of the request: the next one
-// of a closed loop is sent after it. At a fixed rate the plan of moments is
-// another one than Stretch's, which goes on as if there had been no delay.
+// is sent after it. It is always a closed loop of one worker. Several wait for
+// each other while one spins, and that is part of what the next one's delay is
+// a share of; at a fixed rate, too, a stall would make itself longer.
 func (c *Client) Delayed(ctx context.Context, d time.Duration, delay Delay, sink func([]*vegeta.Result) error) (Offered, error) {
 	return c.stretch(ctx, d, &spinner{Delay: delay}, sink)
 }
@@ -39,8 +35,7 @@ const startHeader = "X-Plumbline-Start"
 // spinner delays the answers of a stretch.
 type spinner struct {
 	Delay
-	began   time.Time
-	planned *pacer // nil: closed loop
+	began time.Time
 }
 
 // target wraps a vegeta.Targeter, which is called as the time stamp is taken.
@@ -63,10 +58,6 @@ func (s *spinner) target(next vegeta.Targeter) vegeta.Targeter {
 func (s *spinner) start(h http.Header) time.Time {
 	at, _ := strconv.ParseInt(h[startHeader][0], 10, 64) // target wrote it
 	delete(h, startHeader)
-	if s.planned != nil {
-		seq, _ := strconv.Atoi(h.Get(seqHeader)) // vegeta wrote it
-		at = int64(s.planned.moment(seq))
-	}
 	return s.began.Add(time.Duration(at))
 }
 

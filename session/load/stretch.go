@@ -49,20 +49,20 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 
 // stretch delays the answers, if spin is not nil.
 func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, sink func([]*vegeta.Result) error) (Offered, error) {
-	most, target, plan := c.cfg.Workers, c.target, &c.plan
+	most, rate, target := c.cfg.Workers, c.cfg.Rate, c.target
 	if spin != nil {
-		most, target, plan = spin.workers(most), spin.target(c.target), &c.delayedPlan
+		most, rate, target = 1, 0, spin.target(c.target)
 	}
 	s := &stretch{most: most, workers: most, limit: d, piece: pending, pacer: vegeta.ConstantPacer{}, spin: spin, sink: sink}
-	if c.cfg.Rate > 0 {
+	if rate > 0 {
 		alarm, err := newAlarm()
 		if err != nil {
 			return Offered{}, err
 		}
 		defer alarm.close()
 		defer context.AfterFunc(c.open, alarm.cancel)()
-		s.atRate(c.cfg.Rate, d, *plan, alarm)
-		*plan = progress{plan.due + s.Due, plan.offered + d}
+		s.atRate(rate, d, c.plan, alarm)
+		c.plan = progress{c.plan.due + s.Due, c.plan.offered + d}
 	}
 	// No timeout here: for a transport that is not its own, http.Client starts
 	// a goroutine per request to watch over it.
@@ -76,7 +76,7 @@ func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, si
 	s.Start = time.Now()
 	c.load.began, c.load.spin = s.Start, spin
 	if spin != nil {
-		spin.began, spin.planned = s.Start, s.planned
+		spin.began = s.Start
 	}
 	err := s.collect(attacker.Attack(target, s.pacer, s.limit, ""), c.Close)
 	return s.Offered, err
