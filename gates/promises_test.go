@@ -173,7 +173,7 @@ func cells() []cell {
 	for _, s := range scatter[:3] {
 		t := s.fixed(6)
 		t.start = outlier(4)
-		add(0, "one block of six an outlier of 20 %, "+s.name, t,
+		add(20, "one block of six an outlier of 20 %, "+s.name, t,
 			atMost(0, "a regression anywhere", anywhere),
 			atLeast(1, "the outlier is named on every route", namesEverywhere("outlier")))
 	}
@@ -185,13 +185,13 @@ func cells() []cell {
 			if blocks < 20 {
 				p.least = 0
 			}
-			add(0, fmt.Sprintf("half of the starts 30 %% slow, %s, %d blocks, 1.5 %%", map[bool]string{true: "both arms", false: "candidate"}[both], blocks), t,
+			add(20, fmt.Sprintf("half of the starts 30 %% slow, %s, %d blocks, 1.5 %%", map[bool]string{true: "both arms", false: "candidate"}[both], blocks), t,
 				p, shown("a regression anywhere", anywhere), shown("every row equivalent", shareOf(allEquivalent)))
 		}
 	}
 	for _, blocks := range []int{6, 20} {
-		for _, s := range scatter {
-			add(0, fmt.Sprintf("one speed, %d blocks, %s", blocks, s.name), s.fixed(blocks),
+		for i, s := range scatter {
+			add([]int{20, 20, 20, 0}[i], fmt.Sprintf("one speed, %d blocks, %s", blocks, s.name), s.fixed(blocks),
 				atMost(0.005, "two speeds flagged on any route", shareOf(names("two speeds"))),
 				shown("an outlier named on any route", shareOf(names("outlier"))))
 		}
