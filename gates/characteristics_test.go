@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 var (
 	sessions = flag.Int("sessions", 1000, "sessions per cell of -bench Characteristics")
+	only     = flag.String("cells", "", "regular expression: only these truths of -bench Characteristics/promises")
 	recorded = flag.String("recorded", "", "folder of sessions that -bench Idea has recorded, for -bench Characteristics")
 )
 
@@ -71,6 +73,9 @@ func (p promise) kept(m measuredShare) string {
 func tellPromises(b *testing.B, out io.Writer) {
 	fmt.Fprintf(out, "\n| truth | what | promised | measured | 95 %% interval | mean blocks | |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range cells() {
+		if !regexp.MustCompile(*only).MatchString(c.name) {
+			continue
+		}
 		all := judgeMany(*sessions, func(i int) *gates.Verdict { return c.truth.judge(uint64(i)) })
 		for i, p := range c.promises {
 			m, name, blocks := meanShare(sharesOf(all, p.share), 1.96), c.name, meanBlocks(all)

@@ -175,13 +175,14 @@ func cells() []cell {
 		t.start = outlier(4)
 		add(20, "one block of six an outlier of 20 %, "+s.name, t,
 			atMost(0, "a regression anywhere", anywhere),
-			atLeast(1, "the outlier is named on every route", namesEverywhere("outlier")))
+			atLeast(1, "the block is named on some route", shareOf(names("outlier"))),
+			shown("routes on which it is named", namesEverywhere("outlier")))
 	}
 	for _, blocks := range []int{6, 20} {
 		for _, both := range []bool{true, false} {
 			t := ordinary(0.015).fixed(blocks)
 			t.start = halfSlow(both)
-			p := atLeast(0.95, "two speeds flagged on every route", namesEverywhere("two speeds"))
+			p := atLeast(0.95, "routes flagged as two speeds", namesEverywhere("two speeds"))
 			if blocks < 20 {
 				p.least = 0
 			}
