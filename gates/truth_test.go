@@ -191,10 +191,11 @@ func (t truth) judge(seed uint64) *gates.Verdict {
 // stopped judges a session as it stops: after the first look that leaves no
 // judged row open, or at its maximum. The looks in a later verdict say where to
 // try, which is cheaper than to try every look; what counts is the verdict on
-// the session as it stood there.
+// the session as it stood there. Whether the blocks that are left are hopeless
+// is not in the looks: it is asked after the first look and three blocks later.
 func stopped(first, most int, after func(blocks int) *record.Session) *gates.Verdict {
 	v := gates.Judge(after(first))
-	for have := first; have < most && !v.Decided(); {
+	for have := first; have < most && !v.Decided() && v.Hopeless() == ""; {
 		from := have + 1
 		if have += 3; have > first+3 {
 			have = most
