@@ -2,12 +2,35 @@ package gates_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"plumbline/gates"
 	"plumbline/record"
 )
+
+// quick is a session of one metric whose blocks scatter and whose requests
+// hardly do, so that a thousand can be judged in seconds. The block effects of
+// P50 have the given standard deviation, half of the variance common to all routes.
+func quick(seed uint64, blocks, routes int, sd float64, change func(route int) float64) *record.Session {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	s := world{blocks: blocks, routes: routes, slices: 1, perSlice: 40}.session()
+	s.Rules.Metrics = map[record.Metric]record.Rule{record.LatencyP50: s.Rules.Metrics[record.LatencyP50]}
+	for i := 1; i < len(s.Runs); i += 2 {
+		common := rng.NormFloat64()
+		for route := range routes {
+			effect := change(route) + sd*math.Sqrt(0.5)*(common+rng.NormFloat64())
+			samples := [2]*record.Samples{s.Runs[i-1].Samples[routeName(route)], s.Runs[i].Samples[routeName(route)]}
+			samples[0].BodyBytes, samples[1].BodyBytes = 1, 1
+			for j := range samples[0].Latency {
+				base := 1e6 * (1 + 0.001*float64(j))
+				samples[0].Latency[j], samples[1].Latency[j] = int64(base), int64(base*math.Exp(effect))
+			}
+		}
+	}
+	return s
+}
 
 // noisy is a session that may grow to 20 blocks, with P50 alone judged within ±zone.
 func noisy(seed uint64, blocks int, sd, zone float64, change func(route int) float64) *record.Session {

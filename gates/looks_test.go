@@ -2,7 +2,6 @@ package gates_test
 
 import (
 	"bytes"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -234,83 +233,10 @@ func TestMoreBlocksKeepToTheMaximum(t *testing.T) {
 	}
 }
 
-// quick is a session of one metric whose blocks scatter and whose requests
-// hardly do, so that a thousand can be judged in seconds. The block effects of
-// P50 have the given standard deviation, half of the variance common to all routes.
-func quick(seed uint64, blocks, routes int, sd float64, change func(route int) float64) *record.Session {
-	rng := rand.New(rand.NewPCG(seed, 3))
-	s := world{blocks: blocks, routes: routes, slices: 1, perSlice: 40}.session()
-	s.Rules.Metrics = map[record.Metric]record.Rule{record.LatencyP50: s.Rules.Metrics[record.LatencyP50]}
-	for i := 1; i < len(s.Runs); i += 2 {
-		common := rng.NormFloat64()
-		for route := range routes {
-			effect := change(route) + sd*math.Sqrt(0.5)*(common+rng.NormFloat64())
-			samples := [2]*record.Samples{s.Runs[i-1].Samples[routeName(route)], s.Runs[i].Samples[routeName(route)]}
-			samples[0].BodyBytes, samples[1].BodyBytes = 1, 1
-			for j := range samples[0].Latency {
-				base := 1e6 * (1 + 0.001*float64(j))
-				samples[0].Latency[j], samples[1].Latency[j] = int64(base), int64(base*math.Exp(effect))
-			}
-		}
-	}
-	return s
-}
-
-// TestPromisesWithLooks holds METHOD.md's operating characteristics for P50
-// when every block from the sixth to the twentieth is looked at. A session is
-// judged to its maximum, which is the worst that stopping can do to the
-// chance of a false claim: a stopped one has had fewer looks.
-func TestPromisesWithLooks(t *testing.T) {
-	t.Parallel()
-	const routes = 3
-	edge := math.Log1p(0.05)
-	for _, tt := range []struct {
-		name       string
-		sessions   int
-		sd         float64
-		change     func(route int) float64
-		equivalent [2]float64 // least and largest share of rows
-		alarms     [2]float64 // of sessions with a regression in the first route
-		elsewhere  float64    // largest share of sessions with one in another route
-		blocks     float64    // that a session needs on average, at most
-	}{
-		{"no change", 100, 0.015, func(int) float64 { return 0 }, [2]float64{0.99, 1}, [2]float64{0, 0}, 0.01, 8},
-		{"all at the edge", 400, 0.015, func(int) float64 { return edge }, [2]float64{0, 0.025}, [2]float64{0, 0.02}, 0.05, 20},
-		{"one at 8 %, blocks scatter by 0.5 %", 50, 0.005, func(r int) float64 { return []float64{math.Log(1.08), 0, 0}[r] },
-			[2]float64{0.66, 0.67}, [2]float64{0.99, 1}, 0.01, 7},
-		{"one at 8 %, blocks scatter by 1.5 %", 200, 0.015, func(r int) float64 { return []float64{math.Log(1.08), 0, 0}[r] },
-			[2]float64{0.65, 0.67}, [2]float64{0.99, 1}, 0.01, 12},
-	} {
-		equivalent, alarms, elsewhere, blocks := 0.0, 0.0, 0.0, 0.0
-		for seed := range uint64(tt.sessions) {
-			v := gates.Judge(growing(quick(seed, 20, routes, tt.sd, tt.change), 6, 20))
-			last, other := 0, 0.0
-			for i, c := range v.Comparisons {
-				last = max(last, c.Blocks)
-				switch {
-				case c.Verdict == gates.RowEquivalent:
-					equivalent++
-				case c.Verdict == gates.RowRegression && i == 0:
-					alarms++
-				case c.Verdict == gates.RowRegression:
-					other = 1
-				}
-			}
-			elsewhere += other
-			blocks += float64(last)
-		}
-		n := float64(tt.sessions)
-		equivalent, alarms, elsewhere, blocks = equivalent/n/routes, alarms/n, elsewhere/n, blocks/n
-		t.Logf("%s: %.4f of rows equivalent; a regression in the first route in %.4f, elsewhere in %.4f of sessions; %.1f blocks", tt.name, equivalent, alarms, elsewhere, blocks)
-		if equivalent < tt.equivalent[0] || equivalent > tt.equivalent[1] {
-			t.Errorf("%s: %.4f of rows are equivalent, want %v", tt.name, equivalent, tt.equivalent)
-		}
-		if alarms < tt.alarms[0] || alarms > tt.alarms[1] || elsewhere > tt.elsewhere {
-			t.Errorf("%s: a regression in %.4f and elsewhere in %.4f of sessions, want %v and at most %v", tt.name, alarms, elsewhere, tt.alarms, tt.elsewhere)
-		}
-		if blocks > tt.blocks {
-			t.Errorf("%s: %.1f blocks on average, want %v at most", tt.name, blocks, tt.blocks)
-		}
+func BenchmarkJudgeWithLooks(b *testing.B) {
+	s := growing(world{seed: 1, blocks: 20, routes: 15, slices: 25, perSlice: 200, runSD: 0.01}.session(), 6, 20)
+	for b.Loop() {
+		gates.Judge(s)
 	}
 }
 

@@ -27,36 +27,52 @@ func small(seed uint64) world {
 
 func routeName(i int) string { return fmt.Sprintf("GET /%c", 'a'+i) }
 
-func (w world) session() *record.Session {
-	rng := rand.New(rand.NewPCG(w.seed, 1))
+// blank is a session of two builds without a run.
+func blank(seed uint64, blocks, routes int) *record.Session {
 	s := &record.Session{Meta: record.Meta{
-		Format: record.Format, State: record.Complete, Seed: w.seed,
+		Format: record.Format, State: record.Complete, Seed: seed,
 		Arms: []record.Arm{
 			{Name: "baseline", Role: record.Baseline, Tree: "aaa", Run: []string{"{build}/server"}},
 			{Name: "candidate", Role: record.Candidate, Tree: "bbb", Run: []string{"{build}/server"}},
 		},
-		Schedule: record.Schedule{Mode: record.Sliced, Blocks: w.blocks},
+		Schedule: record.Schedule{Mode: record.Sliced, Blocks: blocks},
 		Rules:    record.DefaultRules(),
 	}}
-	for i := range w.routes {
+	for i := range routes {
 		s.Routes = append(s.Routes, record.Route{Name: routeName(i)})
 	}
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return s
+}
+
+// add gives the session another run, which has no samples yet.
+func add(s *record.Session, block, side, slices int) *record.Run {
+	n := 2*(block-1) + side
+	arm := s.Arms[side].Name
+	run := &record.Run{
+		ID: fmt.Sprintf("%03d-%s", n+1, arm), Block: block, Arm: arm, State: record.Complete,
+		Started: time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC), Samples: map[string]*record.Samples{},
+	}
+	for i := range slices {
+		run.Slices = append(run.Slices, record.Slice{N: i + 1})
+	}
+	for _, route := range s.Routes {
+		run.Preflight = append(run.Preflight, record.Answer{Route: route.Name, Status: 200, BodyBytes: 512})
+	}
+	s.Order = append(s.Order, record.RunRef{ID: run.ID, Block: block, Arm: arm})
+	s.Runs = append(s.Runs, run)
+	return run
+}
+
+func (w world) session() *record.Session {
+	rng := rand.New(rand.NewPCG(w.seed, 1))
+	s := blank(w.seed, w.blocks, w.routes)
 	for b := 1; b <= w.blocks; b++ {
 		host := make([]float64, w.slices) // the host's mood: a walk that both arms share
 		for i := 1; i < w.slices; i++ {
 			host[i] = host[i-1] + 0.03*rng.NormFloat64()
 		}
-		for side, arm := range []string{"baseline", "candidate"} {
-			n := 2*(b-1) + side
-			run := &record.Run{
-				ID: fmt.Sprintf("%03d-%s", n+1, arm), Block: b, Arm: arm, State: record.Complete,
-				Started: start.Add(time.Duration(n) * time.Second), Samples: map[string]*record.Samples{},
-			}
-			for i := range w.slices {
-				run.Slices = append(run.Slices, record.Slice{N: i + 1})
-			}
-			s.Order = append(s.Order, record.RunRef{ID: run.ID, Block: b, Arm: arm})
+		for side := range 2 {
+			run := add(s, b, side, w.slices)
 			common := w.runSD * math.Sqrt(0.5) * rng.NormFloat64()
 			for r := range w.routes {
 				route := routeName(r)
@@ -79,9 +95,7 @@ func (w world) session() *record.Session {
 				samples.BodyBytes = 512 * int64(len(samples.Latency))
 				samples.Codes = map[int]int{200: len(samples.Latency) * 11 / 10}
 				run.Samples[route] = samples
-				run.Preflight = append(run.Preflight, record.Answer{Route: route, Status: 200, BodyBytes: 512})
 			}
-			s.Runs = append(s.Runs, run)
 		}
 	}
 	return s
