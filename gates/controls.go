@@ -91,8 +91,12 @@ func (p *pairing) responderEffect(block [2]*record.Run) (float64, bool) {
 	return matched(sides).middle()
 }
 
-// delayEffect is what a block says of the delay: the mean over the routes with
-// enough requests.
+// fewest requests of a route, on each side and in a block, have a median at all.
+const fewest = 5
+
+// delayEffect is what a block says of the delay: the mean over the routes, each
+// weighed by its requests, if they have enough together. A control has a sixth
+// of the load, and is not judged route by route.
 func (p *pairing) delayEffect(baseline *record.Run) (float64, bool) {
 	sum, n := 0.0, 0
 	for route := range p.session.Routes {
@@ -108,12 +112,13 @@ func (p *pairing) delayEffect(baseline *record.Run) (float64, bool) {
 				sides[1][c.N] = c.Latency[route]
 			}
 		}
-		if e, ok := matched(sides).middle(); ok {
-			sum += e
-			n++
+		s := matched(sides)
+		if have := min(s.n[0], s.n[1]); have >= fewest {
+			sum += float64(have) * s.effect(50, s.pooled(50))
+			n += have
 		}
 	}
-	return sum / float64(max(1, n)), n > 0
+	return sum / float64(max(1, n)), samples{n: [2]int{n, n}}.enough(50)
 }
 
 // middle is the effect at P50, if there are enough samples.
@@ -121,8 +126,11 @@ func (s samples) middle() (float64, bool) {
 	if !s.enough(50) {
 		return 0, false
 	}
-	return s.effect(50, logRatio(50, s.parts[0], s.parts[1])), true
+	return s.effect(50, s.pooled(50)), true
 }
+
+// pooled is the ratio without regard to slices.
+func (s samples) pooled(percent int) float64 { return logRatio(percent, s.parts[0], s.parts[1]) }
 
 // control is the one of a kind; nil if the session has none.
 func (v *Verdict) control(kind string) *Control {

@@ -148,3 +148,30 @@ func TestControlsDecide(t *testing.T) {
 		t.Errorf("decided %v, %s with controls %+v", failed.Decided(), failed.Verdict, failed.Controls)
 	}
 }
+
+// TestControlOfManyRoutes: routes that have too few requests to be judged one
+// by one have enough together; those that have none are not missed.
+func TestControlOfManyRoutes(t *testing.T) {
+	w := small(7)
+	w.routes = 12
+	cut := func(most int) *record.Session {
+		s := controlled(w.session(), 0, math.Log1p(0.075), 0.003)
+		for _, r := range s.Runs {
+			for _, c := range r.Controls {
+				if c.Kind != record.Responder {
+					for route := range c.Latency {
+						c.Latency[route] = c.Latency[route][:min(most, len(c.Latency[route]))]
+					}
+					c.Latency[0] = nil
+				}
+			}
+		}
+		return s
+	}
+	if c := gates.Judge(cut(3)).Controls[1]; c.Effect == nil || c.Blocks != 6 {
+		t.Errorf("12 requests of each of 11 routes: %+v", c)
+	}
+	if c := gates.Judge(cut(1)).Controls[1]; c.Effect != nil || c.Verdict != gates.ControlBlind {
+		t.Errorf("4 requests of each of 11 routes: %+v", c)
+	}
+}

@@ -110,7 +110,7 @@ func TestDecidedRowsLatch(t *testing.T) {
 		{"regression stays", func(s *record.Session) { slow(s, a, 1, 1.4); slow(s, a, 7, 0.6) }, record.LatencyP50, gates.RowRegression, 6},
 		{"improvement stays", func(s *record.Session) { slow(s, a, 1, 0.7); creep(s, a, 7, 1.04) }, record.LatencyP50, gates.RowImprovement, 6},
 		{"other work is not comparable any more", func(s *record.Session) { s.Runs[23].Preflight[0].BodyBytes = 1 }, record.LatencyP50, gates.RowNotComparable, 12},
-		{"two speeds that show later are not comparable any more", func(s *record.Session) { slow(s, a, 10, 1.5) }, record.LatencyP50, gates.RowNotComparable, 12},
+		{"two speeds that show later are not comparable any more", func(s *record.Session) { slow(s, a, 10, 1.5) }, record.LatencyP50, gates.RowNotComparable, 9},
 		{"but a regression stays", func(s *record.Session) { slow(s, a, 1, 1.4); s.Runs[23].Preflight[0].BodyBytes = 1 }, record.LatencyDistribution, gates.RowRegression, 6},
 		{"errors that come later count", func(s *record.Session) {
 			each(s, "candidate", func(r *record.Run) {

@@ -15,10 +15,11 @@ import (
 // life. Then P50 of a block is not a little off but lies apart from the others.
 
 const (
-	speedGap     = 0.05 // smallest gap between two speeds
-	leastToDrop  = 6    // blocks that a session must have before one is set aside
-	mostDropped  = 0.25 // share of the blocks that may be set aside
-	mostOneSided = 2    // more blocks with a slow candidate than with a slow baseline, or fewer
+	speedGap    = 0.05 // smallest gap between two speeds
+	speedTimes  = 4    // and in standard deviations, more of them for few blocks
+	namedTimes  = 2.5  // the same for one block that is named and stays
+	leastToDrop = 6    // blocks that a session must have before one is set aside
+	mostDropped = 0.25 // share of the blocks that may be set aside
 )
 
 // speeds is what a route's blocks say of the speeds of its processes.
@@ -27,7 +28,7 @@ type speeds struct {
 	stray  []int   // blocks outside the largest group, indices of pairing.blocks
 	slow   int     // of these, the ones in which the candidate was slower
 	aside  bool    // the stray blocks are set aside
-	apart  string  // two speeds: why the row is not comparable
+	apart  string  // two speeds, or perhaps two: why the row is not comparable
 	named  []string
 }
 
@@ -36,8 +37,8 @@ func (s *speeds) keeps(block int) bool { return !s.aside || !slices.Contains(s.s
 
 // findSpeeds looks for speeds in the P50 effects of every route. A single block
 // apart from the others is an outlier; a few of them may be set aside in a
-// sliced session, where the host's level cancels and it was the process, as
-// long as both arms have them about as often. Otherwise there are two speeds.
+// sliced session, where the host's level cancels and it was the process.
+// Otherwise there are two speeds.
 func (p *pairing) findSpeeds() {
 	p.speeds = make([]*speeds, len(p.effects))
 	for i, blocks := range p.effects {
@@ -55,7 +56,18 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 			effects, at = append(effects, e.median), append(at, i)
 		}
 	}
-	of, n, main := stats.Groups(effects, math.Log1p(speedGap))
+	gap := math.Log1p(speedGap)
+	of, n, main := stats.Groups(effects, gap, speedTimes)
+	if n == 1 { // an outlier that is none beyond doubt is still worth its name
+		if named, m, largest := stats.Groups(effects, gap, namedTimes); m == 2 && alone(named, largest) >= 0 {
+			s.groups = []Speed{{Blocks: len(effects)}}
+			b := at[alone(named, largest)]
+			s.stray = []int{b}
+			s.named = []string{p.strayBlock(route, blocks, b, s)}
+			s.stray = nil
+			return s
+		}
+	}
 	sums := make([]float64, n)
 	s.groups = make([]Speed, n)
 	for i, g := range of {
@@ -75,13 +87,14 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 		return s
 	}
 	slices.Sort(s.stray)
-	oneSided := max(s.slow-(len(s.stray)-s.slow), len(s.stray)-2*s.slow)
-	switch few := float64(len(s.stray)) <= mostDropped*float64(len(effects)); {
-	case few && oneSided <= mostOneSided && len(effects) >= leastToDrop && !p.unsliced():
-		s.aside = true
-	case len(s.stray) > 1:
+	few := float64(len(s.stray)) <= mostDropped*float64(len(effects))
+	s.aside = few && len(effects) >= leastToDrop && !p.unsliced()
+	switch {
+	case !s.aside && len(s.stray) > 1:
 		s.apart = "two speeds: " + speedNames(s.groups)
 		return s
+	case s.aside && stats.RareShare(s.slow, len(effects)) > rarest():
+		s.apart = fmt.Sprintf("the candidate was slow in %d of %d blocks: a slow start may be no exception; %d blocks without another would show that it is", s.slow, len(effects), blocksFor(s.slow))
 	}
 	for _, b := range s.stray {
 		reason := p.strayBlock(route, blocks, b, s)
@@ -93,6 +106,36 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 		s.named = []string{"outlier: judged without " + p.blockNames(s.stray)}
 	}
 	return s
+}
+
+// rarest is the share of starts whose speed may go unseen in a session that
+// passes: that of the fewest blocks which may set one aside, with none of them
+// slow. A slow start that was seen makes more blocks necessary.
+func rarest() float64 { return stats.RareShare(0, leastToDrop) }
+
+// blocksFor is how many blocks leave no more than that unseen beside so many slow ones.
+func blocksFor(slow int) int {
+	n := leastToDrop
+	for stats.RareShare(slow, n) > rarest() {
+		n++
+	}
+	return n
+}
+
+// alone is the index of the one value outside the largest of two groups; −1 if
+// it is not one.
+func alone(of []int, largest int) int {
+	found := -1
+	for i, g := range of {
+		if g == largest {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
 }
 
 // rareStart is Verdict.RareStart: the more blocks, the rarer what may have gone

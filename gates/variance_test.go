@@ -183,7 +183,7 @@ func TestVarianceOutlier(t *testing.T) {
 	w := small(8)
 	w.blocks = 8
 	s := aa(w)
-	each(s, "candidate", func(r *record.Run) {
+	each(s, "baseline", func(r *record.Run) {
 		if r.Block == 3 {
 			for i, x := range r.Samples["GET /a"].Latency {
 				r.Samples["GET /a"].Latency[i] = x * 13 / 10

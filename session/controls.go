@@ -134,28 +134,58 @@ func (c *conductor) respond(ctx context.Context, n int) (record.ControlSlice, er
 	return record.ControlSlice{Kind: record.Responder, N: n, Latency: seen.counted(o.Start.Add(responderCold))}, err
 }
 
-// pair measures a control pair: the same process, the first baseline's, twice.
+// finer is into how many pairs, of as much shorter sides, a planned control
+// pair is split: the nearer two sides are in time, the less the machine's mood
+// differs between them. A side still has to hold some requests of each route
+// that count; how many there will be, the warm-up tells.
+func (c *conductor) finer(m *member) int {
+	const most, perRoute = 4, 6
+	side := controlSide(c.session.Schedule, len(c.session.Arms))
+	w := m.run.Warmup
+	for parts := most; parts > 1; parts-- {
+		expected := float64(side-countFrom*record.Seconds(parts)) / float64(parts) * float64(w.Sent) / float64(w.TookS)
+		if side >= leastSide*record.Seconds(parts) && w.TookS > 0 && expected >= float64(perRoute*len(c.session.Routes)) {
+			return parts
+		}
+	}
+	return 1
+}
+
+// pair measures the n-th planned control pair: the same process, the first
+// baseline's, twice, or twice in turns.
 func (c *conductor) pair(ctx context.Context, b *block, n int) error {
 	s := c.session.Schedule
 	m := b.baseline
-	for _, kind := range sides(c.session.Seed, m.run.Block, s.Controls.Pairs, n) {
-		seen := newControlSlice(c.session.Routes)
-		runtime.GC() // as before any slice
-		b.idle.pause(m)
-		o, err := c.stretch(ctx, m, stint{
-			length: controlSide(s, len(c.session.Arms)).Duration(), freeze: b.freeze, sink: seen.sink, when: "under load",
-			delay: &load.Delay{Share: s.Controls.Delay, Counts: kind == record.Delayed},
-		})
-		if err != nil {
-			return err
-		}
-		b.idle.resume(m)
-		latency := seen.counted(o.Start.Add(s.CountFromS.Duration()))
-		if err := m.w.Control(record.ControlSlice{Kind: kind, N: n, Latency: latency}); err != nil {
-			return err
+	parts := c.finer(m)
+	length := controlSide(s, len(c.session.Arms)).Duration() / time.Duration(parts)
+	for part := range parts {
+		number := (n-1)*parts + part + 1
+		for _, kind := range sides(c.session.Seed, m.run.Block, s.Controls.Pairs*parts, number) {
+			if err := c.side(ctx, b, kind, number, length); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// side is one side of a control pair.
+func (c *conductor) side(ctx context.Context, b *block, kind record.ControlKind, n int, length time.Duration) error {
+	s := c.session.Schedule
+	m := b.baseline
+	seen := newControlSlice(c.session.Routes)
+	runtime.GC() // as before any slice
+	b.idle.pause(m)
+	o, err := c.stretch(ctx, m, stint{
+		length: length, freeze: b.freeze, sink: seen.sink, when: "under load",
+		delay: &load.Delay{Share: s.Controls.Delay, Counts: kind == record.Delayed},
+	})
+	if err != nil {
+		return err
+	}
+	b.idle.resume(m)
+	latency := seen.counted(o.Start.Add(s.CountFromS.Duration()))
+	return m.w.Control(record.ControlSlice{Kind: kind, N: n, Latency: latency})
 }
 
 // controlSlice gathers the requests of one.

@@ -276,3 +276,31 @@ func TestResponder(t *testing.T) {
 		t.Errorf("after an interruption: %v", err)
 	}
 }
+
+// TestFinerPairs: sides are split as far as each route still has requests that count.
+func TestFinerPairs(t *testing.T) {
+	routes := make([]record.Route, 3)
+	for _, tc := range []struct {
+		name         string
+		sent         int // in a warm-up of 2 s
+		block, slice record.Seconds
+		want         int
+	}{
+		{"fast", 4000, 10, 0.2, 4},
+		{"slower", 700, 10, 0.2, 3},
+		{"slow", 200, 10, 0.2, 1},
+		{"nothing is known", 0, 10, 0.2, 1},
+		{"short sides", 1e6, 10, 0.05, 2},
+	} {
+		s := schedule(tc.block, tc.slice)
+		s.Controls, _ = controlsOf(s, 2, 0.05)
+		c := &conductor{session: &record.Session{Meta: record.Meta{Schedule: s, Routes: routes, Arms: make([]record.Arm, 2)}}}
+		m := &member{}
+		if m.run.Warmup.Sent = tc.sent; tc.sent > 0 {
+			m.run.Warmup.TookS = 2
+		}
+		if got := c.finer(m); got != tc.want {
+			t.Errorf("%s: %d parts, want %d", tc.name, got, tc.want)
+		}
+	}
+}

@@ -132,7 +132,7 @@ func TestGroups(t *testing.T) {
 		{"closer than the gap", []float64{0, 0, 0, 0.04, 0.04}, []int{0, 0, 0, 0, 0}, 0},
 		{"all the same", []float64{1, 1, 1, 1}, []int{0, 0, 0, 0}, 0},
 	} {
-		of, n, largest := stats.Groups(tt.values, 0.05)
+		of, n, largest := stats.Groups(tt.values, 0.05, 4)
 		want := 1
 		for _, g := range tt.of {
 			want = max(want, g+1)
@@ -146,7 +146,7 @@ func TestGroups(t *testing.T) {
 func TestGroupsLieApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1, 1), 0, 25).Draw(t, "values")
-		of, n, largest := stats.Groups(values, 0.05)
+		of, n, largest := stats.Groups(values, 0.05, 4)
 		size := make([]int, n)
 		for i, g := range of {
 			size[g]++
@@ -176,7 +176,7 @@ func TestGroupsOfNoise(t *testing.T) {
 			for i := range values {
 				values[i] = 0.025 * rng.NormFloat64()
 			}
-			if _, n, _ := stats.Groups(values, math.Log(1.05)); n > 1 {
+			if _, n, _ := stats.Groups(values, math.Log(1.05), 4); n > 1 {
 				several++
 			}
 		}
