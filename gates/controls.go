@@ -10,9 +10,14 @@ import (
 
 const (
 	// A control of nothing must come out within this, and has failed if it
-	// shows more than failedBy where it should show nothing.
+	// shows more than failedBy of that where it should show nothing.
 	nothingWithin = 0.025
-	failedBy      = 0.01
+	failedBy      = 0.4
+	// What it shows in time counts only beyond a fifth of the floor: a percent of
+	// the responder's 20 µs is nothing to a route of a router.
+	nothingFloor = 0.2
+	// A failed control costs the whole session, so it must be surer than a limit.
+	failedLevel = 0.25 // of the level of limits
 	// The delay of the positive control is this many times the zone that it
 	// must be seen to be beyond.
 	delayOverZone = 1.5
@@ -39,12 +44,15 @@ func (p *pairing) controls() []Control {
 	}
 	levels := p.levels
 	if s := stats.Describe(nothing); s.N >= minBlocks {
-		low, high := negative.show(s, levels.percentile(len(p.blocks)))
-		switch edge := math.Log1p(nothingWithin); {
+		negative.Zone = max(nothingWithin, digits(6, nothingFloor*float64(p.session.Rules.FloorS)/p.responderTime()))
+		level := levels.percentile(len(p.blocks))
+		low, high := negative.show(s, level)
+		edge, surely := math.Log1p(negative.Zone), s.HalfWidth(failedLevel*level)
+		switch {
+		case math.Abs(s.Mean) > max(surely, math.Log1p(failedBy*negative.Zone)):
+			negative.Verdict = ControlFailed
 		case low > -edge && high < edge:
 			negative.Verdict = ControlHeld
-		case (low > 0 || high < 0) && math.Abs(s.Mean) > math.Log1p(failedBy):
-			negative.Verdict = ControlFailed
 		}
 	}
 	for _, n := range levels.looks(len(delay)) {
@@ -93,6 +101,23 @@ func (p *pairing) responderEffect(block [2]*record.Run) (float64, bool) {
 
 // fewest requests of a route, on each side and in a block, have a median at all.
 const fewest = 5
+
+// responderTime is the responder's P50 beside the baseline, in seconds.
+func (p *pairing) responderTime() float64 {
+	var all []int64
+	for _, block := range p.blocks {
+		for _, c := range block[0].Controls {
+			if c.Kind == record.Responder && len(c.Latency) > 0 {
+				all = append(all, c.Latency[0]...)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return math.Inf(1)
+	}
+	stats.Sort(all)
+	return max(1e-9, seconds(stats.NearestRank(50, all)))
+}
 
 // delayEffect is what a block says of the delay: the mean over the routes, each
 // weighed by its requests, if they have enough together. A control has a sixth
