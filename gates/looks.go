@@ -49,7 +49,7 @@ func (l *levels) looks(have int) []int {
 		return []int{have}
 	}
 	var at []int
-	for n := l.first; n < min(have, l.most); n++ {
+	for n := l.first; n <= min(have-1, l.most); n++ { // lost blocks that were measured again may make it more than the most
 		at = append(at, n)
 	}
 	return append(at, have)
