@@ -157,24 +157,27 @@ func (p *pairing) repeatDistribution(i int, zone float64) []Repeat {
 // slices, or pieces of a run without.
 func thin(run, other *record.Run, route string) (whole []float64, halves [2][]float64) {
 	s := run.Samples[route]
-	step := max(1, len(s.Latency)/thinned)
 	theirs := slicesByNumber(other, route)
+	var shared [][2]int // place in s.Latency and slice
 	slice := 0
-	for i := 0; i < len(s.Latency); i += step {
+	for i := range s.Latency {
 		for slice < len(s.Ends)-1 && i >= s.Ends[slice] {
 			slice++
 		}
 		if slice >= len(run.Slices) {
 			break
 		}
-		if _, ok := theirs[run.Slices[slice].N]; !ok {
-			continue
+		if _, ok := theirs[run.Slices[slice].N]; ok {
+			shared = append(shared, [2]int{i, slice})
 		}
-		half := slice % 2
+	}
+	step := max(1, len(shared)/thinned)
+	for k := 0; k < len(shared); k += step {
+		half := shared[k][1] % 2
 		if len(s.Ends) < 4 {
-			half = i * pieces / len(s.Latency) % 2
+			half = k * pieces / len(shared) % 2
 		}
-		x := float64(s.Latency[i])
+		x := float64(s.Latency[shared[k][0]])
 		whole, halves[half] = append(whole, x), append(halves[half], x)
 	}
 	slices.Sort(whole)

@@ -213,3 +213,26 @@ func TestOrderConfounded(t *testing.T) {
 		t.Errorf("%d of 60 were called something that the drift was, %d rows say why not", regressions, explained)
 	}
 }
+
+// TestFewSharedSlices: a run's requests in slices that the other run has are
+// thinned, not those of all slices: else there may be none left.
+func TestFewSharedSlices(t *testing.T) {
+	w := small(1)
+	w.routes = 1
+	s := w.session()
+	for _, r := range s.Runs {
+		samples := r.Samples["GET /a"]
+		shared := slices.Clone(samples.Latency[:60])
+		if r.Arm == "candidate" {
+			r.Slices, samples.Latency, samples.Ends = []record.Slice{{N: 2}}, shared, []int{60}
+			continue
+		}
+		const alone = 100_011
+		r.Slices = []record.Slice{{N: 1}, {N: 2}}
+		samples.Latency = append(slices.Repeat([]int64{200e3}, alone), shared...)
+		samples.Ends = []int{alone, alone + 60}
+	}
+	if c := find(t, gates.Judge(s), "GET /a", record.LatencyP50); c.Blocks != 6 {
+		t.Errorf("%d blocks, %q", c.Blocks, c.Reasons)
+	}
+}
