@@ -84,6 +84,34 @@ func repeatsNeeded(cv float64) int {
 	return 0
 }
 
+// needsRepeats is with how many repeats the runs may be found to agree at the
+// earliest, in a session that may have so many: where the true spread is at the
+// lower limit of what was seen. 0: they agree, or there will not be enough.
+func (p *pairing) needsRepeats(repeats []Repeat) int {
+	most := 0
+	for _, r := range repeats {
+		if r.Disagree == "" {
+			continue
+		}
+		if r.Metric == record.LatencyDistribution {
+			return 0 // more of them do not make distances shorter
+		}
+		cv := r.Own
+		if !p.inTurns() {
+			cv = r.Raw
+		}
+		n := repeatsNeeded(cv * stats.Sample{N: r.Runs, SD: 1}.LeastSD(leastSpread))
+		if n == 0 || n > p.levels.most {
+			return 0
+		}
+		most = max(most, n, r.Runs+1)
+	}
+	if most > p.levels.most || len(p.blocks) >= p.levels.most {
+		return 0
+	}
+	return most
+}
+
 // blockLevels are the means of ln(value) over the arms of each block.
 func blockLevels(values [2][]float64) []float64 {
 	levels := make([]float64, len(values[0]))
