@@ -28,7 +28,10 @@ func ruleChanges(was, is record.Rules) (changes []string) {
 		before, had := was.Metrics[m]
 		now, has := is.Metrics[m]
 		switch {
-		case !has || had && before == now:
+		case had == has && before == now:
+			continue
+		case !has:
+			changes = append(changes, metricName(m)+" left out (before: "+role(before)+")")
 			continue
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s %s, zone ±%s (before: left out)", metricName(m), role(now), amount(m, now.Zone)))

@@ -35,6 +35,10 @@ func TestExploratory(t *testing.T) {
 			r.Metrics[record.LatencyP50] = record.Rule{Zone: 0.3, Watch: true}
 			r.Metrics[record.LatencyP99] = record.Rule{Zone: 0.1}
 		}, gates.Inconclusive, "zone of P50 ±30 % (before: ±5 %); P50 watched (before: judged); P99 judged (before: watched)"},
+		{"left out", func(r *record.Rules) {
+			delete(r.Metrics, record.LatencyP50)
+			delete(r.Metrics, record.LatencyDistribution)
+		}, gates.Pass, "P50 left out (before: judged); latency distribution left out (before: judged)"},
 		{"another floor", func(r *record.Rules) { r.FloorS = 2e-6 }, gates.Regression, "floor 2µs (before: 5µs)"},
 	} {
 		rules := s.Rules

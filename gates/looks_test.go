@@ -257,3 +257,19 @@ func TestOnlyLostRuns(t *testing.T) {
 		t.Errorf("%s [%v, %v], looks %v, decided %v", c.Verdict, *c.Low, *c.High, c.Looks, v.Decided())
 	}
 }
+
+// TestMoreBlocksThanTheMaximum: with several baselines a pair of arms may have
+// a block more than the maximum, as another arm lost a run. What the look at the
+// maximum decided stays all the same.
+func TestMoreBlocksThanTheMaximum(t *testing.T) {
+	w := small(3)
+	w.blocks, w.slices, w.routes = 9, 6, 1
+	v := gates.Judge(growing(w.session(), 6, 8))
+	var at []int
+	for _, l := range v.Comparisons[0].Looks {
+		at = append(at, l.Blocks)
+	}
+	if !slices.Equal(at, []int{6, 7, 8, 9}) {
+		t.Errorf("looks after %v blocks", at)
+	}
+}

@@ -84,6 +84,34 @@ func repeatsNeeded(cv float64) int {
 	return 0
 }
 
+// needsRepeats is with how many repeats the runs may be found to agree at the
+// earliest, in a session that may have so many: where the true spread is at the
+// lower limit of what was seen. 0: they agree, or there will not be enough.
+func (p *pairing) needsRepeats(repeats []Repeat) int {
+	most := 0
+	for _, r := range repeats {
+		if r.Disagree == "" {
+			continue
+		}
+		if r.Metric == record.LatencyDistribution {
+			return 0 // more of them do not make distances shorter
+		}
+		cv := r.Own
+		if !p.inTurns() {
+			cv = r.Raw
+		}
+		n := repeatsNeeded(cv * stats.Sample{N: r.Runs, SD: 1}.LeastSD(leastSpread))
+		if n == 0 || n > p.levels.most {
+			return 0
+		}
+		most = max(most, n, r.Runs+1)
+	}
+	if most > p.levels.most || len(p.blocks) >= p.levels.most {
+		return 0
+	}
+	return most
+}
+
 // blockLevels are the means of ln(value) over the arms of each block.
 func blockLevels(values [2][]float64) []float64 {
 	levels := make([]float64, len(values[0]))
@@ -157,24 +185,27 @@ func (p *pairing) repeatDistribution(i int, zone float64) []Repeat {
 // slices, or pieces of a run without.
 func thin(run, other *record.Run, route string) (whole []float64, halves [2][]float64) {
 	s := run.Samples[route]
-	step := max(1, len(s.Latency)/thinned)
 	theirs := slicesByNumber(other, route)
+	var shared [][2]int // place in s.Latency and slice
 	slice := 0
-	for i := 0; i < len(s.Latency); i += step {
+	for i := range s.Latency {
 		for slice < len(s.Ends)-1 && i >= s.Ends[slice] {
 			slice++
 		}
 		if slice >= len(run.Slices) {
 			break
 		}
-		if _, ok := theirs[run.Slices[slice].N]; !ok {
-			continue
+		if _, ok := theirs[run.Slices[slice].N]; ok {
+			shared = append(shared, [2]int{i, slice})
 		}
-		half := slice % 2
+	}
+	step := max(1, len(shared)/thinned)
+	for k := 0; k < len(shared); k += step {
+		half := shared[k][1] % 2
 		if len(s.Ends) < 4 {
-			half = i * pieces / len(s.Latency) % 2
+			half = k * pieces / len(shared) % 2
 		}
-		x := float64(s.Latency[i])
+		x := float64(s.Latency[shared[k][0]])
 		whole, halves[half] = append(whole, x), append(halves[half], x)
 	}
 	slices.Sort(whole)

@@ -213,3 +213,51 @@ func TestOrderConfounded(t *testing.T) {
 		t.Errorf("%d of 60 were called something that the drift was, %d rows say why not", regressions, explained)
 	}
 }
+
+// TestTooFewRepeatsStayOpen: a row of which is said that it needs more repeats
+// gets them, if the session may have so many.
+func TestTooFewRepeatsStayOpen(t *testing.T) {
+	for _, tt := range []struct {
+		cv      float64
+		most    int
+		decided bool
+	}{
+		{0.08, 20, false},
+		{0.5, 20, true}, // no number would do
+	} {
+		w := small(1)
+		w.runSD, w.slices, w.perSlice, w.blocks, w.routes = tt.cv, 1, 900, 20, 1
+		w.latency = func(rng *rand.Rand, _ bool, _ int) float64 { return 0.1 * rng.NormFloat64() }
+		s := growing(prefix(w.session(), 6), 6, tt.most)
+		s.Schedule.Mode = record.Interleaved
+		s.Rules.Metrics = map[record.Metric]record.Rule{record.LatencyP50: {Zone: 0.1}}
+		v := gates.Judge(s)
+		c := find(t, v, "GET /a", record.LatencyP50)
+		if c.Verdict != gates.RowNotComparable || v.Decided() != tt.decided || (c.NeedsRepeats > 0) == tt.decided {
+			t.Errorf("CV %v, at most %d blocks: decided %v, %s, needs %d; %q", tt.cv, tt.most, v.Decided(), c.Verdict, c.NeedsRepeats, c.Reasons)
+		}
+	}
+}
+
+// TestFewSharedSlices: a run's requests in slices that the other run has are
+// thinned, not those of all slices: else there may be none left.
+func TestFewSharedSlices(t *testing.T) {
+	w := small(1)
+	w.routes = 1
+	s := w.session()
+	for _, r := range s.Runs {
+		samples := r.Samples["GET /a"]
+		shared := slices.Clone(samples.Latency[:60])
+		if r.Arm == "candidate" {
+			r.Slices, samples.Latency, samples.Ends = []record.Slice{{N: 2}}, shared, []int{60}
+			continue
+		}
+		const alone = 100_011
+		r.Slices = []record.Slice{{N: 1}, {N: 2}}
+		samples.Latency = append(slices.Repeat([]int64{200e3}, alone), shared...)
+		samples.Ends = []int{alone, alone + 60}
+	}
+	if c := find(t, gates.Judge(s), "GET /a", record.LatencyP50); c.Blocks != 6 {
+		t.Errorf("%d blocks, %q", c.Blocks, c.Reasons)
+	}
+}

@@ -160,6 +160,9 @@ type Comparison struct {
 	// Speeds are the groups that the blocks' P50 effects fall into, where that is
 	// why the row is not comparable; fastest first.
 	Speeds []Speed `json:"speeds,omitempty"`
+	// NeedsRepeats is with how many blocks at least the repeats of a row that is
+	// not comparable may be found to agree, in a session that may have so many.
+	NeedsRepeats int `json:"needs_repeats,omitempty"`
 	// MoreBlocks is about how many further blocks would decide an
 	// inconclusive row; 0: not known, too close to the edge, or beyond the maximum.
 	MoreBlocks int    `json:"more_blocks,omitempty"`
