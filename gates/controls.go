@@ -18,9 +18,6 @@ const (
 	nothingFloor = 0.2
 	// A failed control costs the whole session, so it must be surer than a limit.
 	failedLevel = 0.25 // of the level of limits
-	// The delay of the positive control is this many times the zone that it
-	// must be seen to be beyond.
-	delayOverZone = 1.5
 )
 
 // controls are what the session makes of what is known, after the blocks of
@@ -32,7 +29,7 @@ func (p *pairing) controls() []Control {
 		return nil
 	}
 	negative := Control{Kind: "negative", Zone: nothingWithin, Verdict: ControlOpen}
-	positive := Control{Kind: "positive", Want: c.Delay, Zone: digits(6, c.Delay/delayOverZone), Verdict: ControlOpen}
+	positive := Control{Kind: "positive", Want: c.Delay, Zone: c.Zone, Verdict: ControlOpen}
 	var nothing, delay []float64
 	for _, block := range p.blocks {
 		if e, ok := p.responderEffect(block); ok {
@@ -61,7 +58,7 @@ func (p *pairing) controls() []Control {
 			continue
 		}
 		low, _ := positive.show(s, levels.percentile(n))
-		if low > math.Log1p(c.Delay/delayOverZone) {
+		if low > math.Log1p(c.Zone) {
 			positive.Verdict = ControlHeld
 			break // its numbers stay those that showed it
 		}
@@ -167,6 +164,9 @@ func (v *Verdict) control(kind string) *Control {
 	return nil
 }
 
+// unseen is the reason of rows that would be equivalent but for the control.
+const unseen = "the session did not see the control's delay, so it cannot exclude a change"
+
 // heedControls takes away what a session may not say whose controls did not
 // hold: one that did not see a change that was there cannot exclude others.
 func (v *Verdict) heedControls() {
@@ -178,7 +178,7 @@ func (v *Verdict) heedControls() {
 		row := &v.Comparisons[i]
 		if row.Metric != record.ErrorRate && (row.Verdict == RowEquivalent || row.NotSlower) {
 			row.Verdict, row.NotSlower = RowInconclusive, false
-			row.Reasons = append(row.Reasons, "the session did not see the control's delay, so it cannot exclude a change")
+			row.Reasons = append(row.Reasons, unseen)
 		}
 	}
 }
@@ -201,7 +201,11 @@ func (v *Verdict) controlLimits() (limits []string) {
 	if c := v.control("positive"); c != nil && c.Verdict != ControlHeld {
 		text := "The positive control was not measured in three blocks: what the session would see is not known."
 		if c.Effect != nil {
-			text = fmt.Sprintf("The session is blind: a delay of %s that was there came out as anything from %s to %s, and must come out beyond %s.", percent(c.Want), percent(*c.Low), percent(*c.High), percent(c.Zone))
+			said := "The session is blind"
+			if c.Verdict == ControlOpen {
+				said = "The positive control is undecided"
+			}
+			text = fmt.Sprintf(said+": a delay of %s that was there came out as anything from %s to %s, and must come out beyond %s.", percent(c.Want), percent(*c.Low), percent(*c.High), percent(c.Zone))
 		}
 		limits = append(limits, text)
 	}

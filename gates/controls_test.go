@@ -12,7 +12,7 @@ import (
 // controlled adds controls to a session: what the responder shows beside the
 // candidate, and what comes of the delay, with the scatter of their blocks.
 func controlled(s *record.Session, nothing, delay, sd float64) *record.Session {
-	s.Schedule.Controls = &record.Controls{ResponderS: 0.01, Pairs: 4, Delay: 0.075}
+	s.Schedule.Controls = &record.Controls{ResponderS: 0.01, Pairs: 4, Delay: 0.075, Zone: 0.05}
 	rng := rand.New(rand.NewPCG(s.Seed, 7))
 	latencies := func(n int, base, offset float64) []int64 {
 		out := make([]int64, n)

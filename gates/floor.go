@@ -103,8 +103,7 @@ func (v *Verdict) Hopeless() string {
 
 // waitsForControl says that the row was equivalent by itself.
 func waitsForControl(c Comparison) bool {
-	return c.Verdict == RowInconclusive && c.Metric != record.ErrorRate &&
-		slices.ContainsFunc(c.Looks, func(l Look) bool { return l.Verdict == RowEquivalent })
+	return c.Verdict == RowInconclusive && slices.Contains(c.Reasons, unseen)
 }
 
 // amount: "2.4 %", of an error rate "0.15 points".

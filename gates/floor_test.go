@@ -134,7 +134,7 @@ func TestHopelessIsAboutAllOpenRows(t *testing.T) {
 	for i := 1; i < len(s.Runs); i += 2 {
 		s.Runs[i].Samples["GET /b"] = s.Runs[i-1].Samples["GET /b"]
 	}
-	s.State, s.Schedule.Controls = record.Running, &record.Controls{Delay: 0.075}
+	s.State, s.Schedule.Controls = record.Running, &record.Controls{Delay: 0.075, Zone: 0.05}
 	v := gates.Judge(s)
 	if b := find(t, v, "GET /b", record.LatencyP50); b.Verdict != gates.RowInconclusive || b.Floor != nil || v.Hopeless() == "" {
 		t.Errorf("%s, floor %+v, hopeless %q", b.Verdict, b.Floor, v.Hopeless())

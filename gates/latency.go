@@ -35,7 +35,7 @@ func (p *pairing) latencies(metric record.Metric, rule record.Rule, judged bool,
 			if p.speeds[i].apart != "" {
 				r.Speeds = p.speeds[i].groups
 			}
-			r.disagree, r.NeedsRepeats = p.disagree(i, repeats[i]), p.needsRepeats(repeats[i])
+			r.disagree, r.NeedsRepeats = p.disagree(i, repeats[i]), p.needsRepeats(i, repeats[i])
 			p.repeats = append(p.repeats, repeats[i]...)
 		}
 		rows[i] = r

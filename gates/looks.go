@@ -178,10 +178,9 @@ func latch(before []Comparison, i, blocks int, now Comparison) Comparison {
 // Decided says that further blocks would change no judged row, so that a
 // session with a maximum of blocks may stop. An inconclusive row is open, also
 // one that is not slower. A row that is not comparable is decided, unless it has
-// one or two of the three blocks it needs, two speeds, or too few repeats to
-// tell whether they agree: more blocks may complete them, or show the second
-// speed to be rare. Before the first look,
-// without a judged row, and with a control that is open, nothing is decided.
+// one or two of the three blocks it needs, or more repeats may show that they
+// agree (NeedsRepeats). Before the first look, without a judged row, and with a
+// control that is open, nothing is decided.
 func (v *Verdict) Decided() bool {
 	judged := v.rows(func(c Comparison) bool { return c.Judged })
 	known := !slices.ContainsFunc(v.Controls, func(c Control) bool { return c.Verdict == ControlOpen })
@@ -191,5 +190,5 @@ func (v *Verdict) Decided() bool {
 // isOpen says that further blocks may change a judged row.
 func (v *Verdict) isOpen(c Comparison) bool {
 	return c.Judged && (c.Verdict == RowInconclusive || v.MaxBlocks > 0 && c.Looks == nil ||
-		c.Verdict == RowNotComparable && (c.Blocks > 0 && c.Blocks < minBlocks || len(c.Speeds) > 0 || c.NeedsRepeats > 0))
+		c.Verdict == RowNotComparable && (c.Blocks > 0 && c.Blocks < minBlocks || c.NeedsRepeats > 0))
 }

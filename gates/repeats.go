@@ -84,11 +84,15 @@ func repeatsNeeded(cv float64) int {
 	return 0
 }
 
-// needsRepeats is with how many repeats the runs may be found to agree at the
-// earliest, in a session that may have so many: where the true spread is at the
-// lower limit of what was seen. 0: they agree, or there will not be enough.
-func (p *pairing) needsRepeats(repeats []Repeat) int {
+// needsRepeats is with how many blocks the runs may be found to agree at the
+// earliest, in a session that may have so many: no further block is of another
+// speed, and the true spread is at the lower limit of what was seen. 0: they
+// agree, or there will not be enough.
+func (p *pairing) needsRepeats(route int, repeats []Repeat) int {
 	most := 0
+	if n := p.speeds[route].needs; n > 0 {
+		most = max(n, len(p.blocks)+1)
+	}
 	for _, r := range repeats {
 		if r.Disagree == "" {
 			continue

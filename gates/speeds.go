@@ -28,7 +28,8 @@ type speeds struct {
 	stray  []int   // blocks outside the largest group, indices of pairing.blocks
 	slow   int     // of these, the ones in which the candidate was slower
 	aside  bool    // the stray blocks are set aside
-	apart  string  // two speeds, or perhaps two: why the row is not comparable
+	apart  string  // two speeds, or perhaps two: why the row can be nothing but a regression
+	needs  int     // blocks that may show all but one speed to be rare; 0: it is so
 	named  []string
 }
 
@@ -92,9 +93,11 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 	switch {
 	case !s.aside && len(s.stray) > 1:
 		s.apart = "two speeds: " + speedNames(s.groups)
+		s.needs = max(int(math.Ceil(float64(len(s.stray))/mostDropped)), blocksFor(s.slow))
 		return s
 	case s.aside && stats.RareShare(s.slow, len(effects)) > rarest():
-		s.apart = fmt.Sprintf("the candidate was slow in %d of %d blocks: a slow start may be no exception; %d blocks without another would show that it is", s.slow, len(effects), blocksFor(s.slow))
+		s.needs = blocksFor(s.slow)
+		s.apart = fmt.Sprintf("the candidate was slow in %d of %d blocks: a slow start may be no exception; %d blocks without another would show that it is", s.slow, len(effects), s.needs)
 	}
 	for _, b := range s.stray {
 		reason := p.strayBlock(route, blocks, b, s)

@@ -66,8 +66,8 @@ type Verdict struct {
 	Pooled      []Pooled  `json:"pooled,omitempty"`   // the answer over all routes, by metric
 	Repeats     []Repeat  `json:"repeats,omitempty"`  // Gate 2: metric by metric, routes in the session's order, then by arm
 	// RareStart is the share of starts, 0 to 1, up to which the candidate may
-	// have another speed that the session did not see, or saw no more often
-	// than it did (one-sided 95 %); 0 where nothing was judged.
+	// have another speed, slower beside the baseline's, that the session did not
+	// see, or saw no more often than it did (one-sided 95 %); 0 where nothing was judged.
 	RareStart   float64      `json:"rare_start,omitempty"`
 	SetAside    []SetAside   `json:"set_aside"`   // runs that Gate 1 took away
 	Comparisons []Comparison `json:"comparisons"` // baseline by baseline, metric by metric, routes in the session's order
@@ -157,8 +157,8 @@ type Comparison struct {
 	// Percentile is the one that decided a distribution's row, 5 to 95; 0 in other rows.
 	Percentile  int          `json:"percentile,omitempty"`
 	Percentiles []Percentile `json:"percentiles,omitempty"`
-	// Speeds are the groups that the blocks' P50 effects fall into, where that is
-	// why the row is not comparable; fastest first.
+	// Speeds are the groups that the blocks' P50 effects fall into, where there
+	// may be two speeds, so that the row can be nothing but a regression; fastest first.
 	Speeds []Speed `json:"speeds,omitempty"`
 	// NeedsRepeats is with how many blocks at least the repeats of a row that is
 	// not comparable may be found to agree, in a session that may have so many.

@@ -163,8 +163,10 @@ type Controls struct {
 	// on both sides, with a delay after every answer that counts on one side
 	// only (the positive control).
 	Pairs int `json:"pairs"`
-	// Delay is that delay, as a share of the answer's own latency.
+	// Delay is that delay, as a share of the answer's own latency; the session
+	// must see it to be beyond Zone.
 	Delay float64 `json:"delay"`
+	Zone  float64 `json:"zone"`
 }
 
 // Load says how requests were offered.

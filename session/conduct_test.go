@@ -216,7 +216,7 @@ var sliced = record.Schedule{Mode: record.Sliced, Blocks: 2, BlockS: 0.8, SliceS
 
 // controlled has 3 rounds with controls, which take 2 × 3 × 10 ms and 2 × 90 ms.
 var controlled = record.Schedule{Mode: record.Sliced, Blocks: 2, BlockS: 1.2, SliceS: 0.2, WarmupS: 1, Freeze: true, CountFromS: 0.005,
-	Controls: &record.Controls{ResponderS: 0.01, Pairs: 1, Delay: 0.075}}
+	Controls: &record.Controls{ResponderS: 0.01, Pairs: 1, Delay: 0.075, Zone: 0.05}}
 
 // TestOrderOfSideEffects holds every effect of a session, and its time,
 // against what METHOD.md says a block does step by step.

@@ -29,6 +29,7 @@ const (
 	leastSide                     = 4 * countFrom // of a control pair
 	roundsPerPair                 = 6
 	delayZones                    = 1.5 // the delay, in zones of P50
+	mostParts                     = 4   // into which a pair is split
 )
 
 // controlsOf plans the controls of a schedule that has none yet. Where slices
@@ -41,6 +42,7 @@ func controlsOf(s record.Schedule, arms int, zone float64) (c *record.Controls, 
 		ResponderS: max(leastResponder, micros(responderShare*s.SliceS)),
 		Pairs:      max(1, int(math.Round(float64(roundCount(s, arms))/roundsPerPair))),
 		Delay:      math.Round(delayZones*zone*1e9) / 1e9,
+		Zone:       zone,
 	}
 	for s.Controls.Pairs > 1 && controlRoom(s, arms) < s.SliceS {
 		s.Controls.Pairs--
@@ -139,11 +141,15 @@ func (c *conductor) respond(ctx context.Context, n int) (record.ControlSlice, er
 // differs between them. A side still has to hold some requests of each route
 // that count; how many there will be, the warm-up tells.
 func (c *conductor) finer(m *member) int {
-	const most, perRoute = 4, 6
+	const perRoute = 6
 	side := controlSide(c.session.Schedule, len(c.session.Arms))
 	w := m.run.Warmup
-	for parts := most; parts > 1; parts-- {
-		expected := float64(side-countFrom*record.Seconds(parts)) / float64(parts) * float64(w.Sent) / float64(w.TookS)
+	workers := 1.0
+	if c.session.Load.Rate == 0 { // a side has one, whose answers come no slower than beside others
+		workers = float64(max(1, c.session.Load.Workers))
+	}
+	for parts := mostParts; parts > 1; parts-- {
+		expected := float64(side-countFrom*record.Seconds(parts)) / float64(parts) * float64(w.Sent) / float64(w.TookS) / workers
 		if side >= leastSide*record.Seconds(parts) && w.TookS > 0 && expected >= float64(perRoute*len(c.session.Routes)) {
 			return parts
 		}
@@ -159,8 +165,8 @@ func (c *conductor) pair(ctx context.Context, b *block, n int) error {
 	parts := c.finer(m)
 	length := controlSide(s, len(c.session.Arms)).Duration() / time.Duration(parts)
 	for part := range parts {
-		number := (n-1)*parts + part + 1
-		for _, kind := range sides(c.session.Seed, m.run.Block, s.Controls.Pairs*parts, number) {
+		number := (n-1)*mostParts + part + 1
+		for _, kind := range sides(c.session.Seed, m.run.Block, s.Controls.Pairs*mostParts, number) {
 			if err := c.side(ctx, b, kind, number, length); err != nil {
 				return err
 			}
