@@ -1,9 +1,6 @@
 package gates
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 
@@ -126,13 +123,4 @@ func (r *MeasuredRow) fill(codes map[int]int, expected []int, latency []int64, b
 }
 
 // JSON is the measurement for machines: indented, with a newline at the end.
-func (m *Measured) JSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(m); err != nil {
-		return nil, fmt.Errorf("writing what was measured: %w", err)
-	}
-	return b.Bytes(), nil
-}
+func (m *Measured) JSON() ([]byte, error) { return indented(m, "what was measured") }

@@ -190,13 +190,16 @@ type Percentile struct {
 }
 
 // JSON is the content of verdict.json: indented, with a newline at the end.
-func (v *Verdict) JSON() ([]byte, error) {
+func (v *Verdict) JSON() ([]byte, error) { return indented(v, "the verdict") }
+
+// indented is v as JSON for people to read, too.
+func indented(v any, what string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false) // routes hold & and stay readable
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("writing the verdict: %w", err)
+		return nil, fmt.Errorf("writing %s: %w", what, err)
 	}
 	return b.Bytes(), nil
 }

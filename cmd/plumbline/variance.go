@@ -210,14 +210,8 @@ func finished(sessions []*record.Session) (n int) {
 
 // varianceFrom shows what an earlier command measured.
 func (f *weighFlags) varianceFrom(c *cobra.Command, dir string, args []string) error {
-	var others []string
-	c.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "from" && flag.Name != "json" {
-			others = append(others, "--"+flag.Name)
-		}
-	})
-	if others = append(others, args...); len(others) > 0 {
-		return usage(fmt.Errorf("--from measures nothing; leave out %s", strings.Join(others, ", ")))
+	if others := besides(c, args, "from", "json"); others != "" {
+		return usage(fmt.Errorf("--from measures nothing; leave out %s", others))
 	}
 	var sessions []*record.Session
 	for _, mode := range varianceModes() {

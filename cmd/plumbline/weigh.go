@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -123,16 +124,21 @@ func (f *weighFlags) positive(c *cobra.Command) error {
 	return nil
 }
 
-// resume goes on with a session: nothing else may be asked for.
-func (f *weighFlags) resume(c *cobra.Command, dir string, args []string) error {
+// besides names the flags that were given, but for the allowed ones, and the arguments.
+func besides(c *cobra.Command, args []string, allowed ...string) string {
 	var others []string
 	c.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "resume" && flag.Name != "json" {
+		if !slices.Contains(allowed, flag.Name) {
 			others = append(others, "--"+flag.Name)
 		}
 	})
-	if others = append(others, args...); len(others) > 0 {
-		return usage(fmt.Errorf("--resume goes on with the session as it was begun; leave out %s", strings.Join(others, ", ")))
+	return strings.Join(append(others, args...), ", ")
+}
+
+// resume goes on with a session: nothing else may be asked for.
+func (f *weighFlags) resume(c *cobra.Command, dir string, args []string) error {
+	if others := besides(c, args, "resume", "json"); others != "" {
+		return usage(fmt.Errorf("--resume goes on with the session as it was begun; leave out %s", others))
 	}
 	if dir == "" {
 		return usage(errors.New("--resume is empty; is a variable not set?"))
