@@ -109,7 +109,7 @@ func (r *row) decide(f family) {
 	if i := r.pick(func(c claim) bool { return c.barred == "" && c.slower <= level },
 		func(c claim) float64 { return (c.low - c.upper) / c.upper }); i >= 0 {
 		r.Verdict, r.deciding = RowRegression, i
-		r.Reasons = append(r.Reasons, r.disagree...)
+		r.Reasons = append(append([]string{}, r.disagree...), r.Reasons...)
 		return
 	}
 	if i := r.pick(func(c claim) bool { return c.barred != "" }, claim.excess); i >= 0 {
@@ -118,7 +118,7 @@ func (r *row) decide(f family) {
 		return
 	}
 	if len(r.disagree) > 0 {
-		r.Reasons = append(r.Reasons, r.disagree...)
+		r.Reasons = append(append([]string{}, r.disagree...), r.Reasons...)
 		return
 	}
 	improved := r.pick(func(c claim) bool { return c.faster <= level },

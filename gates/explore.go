@@ -17,6 +17,9 @@ func Explore(s *record.Session, rules record.Rules) (*record.Session, *Verdict) 
 	v := Judge(&other)
 	if changes := ruleChanges(s.Rules, rules); len(changes) > 0 && !s.Loose {
 		v.Exploratory = true
+		if c, zone := v.control("positive"), rules.Metrics[record.LatencyP50].Zone; c != nil && zone > 0 && zone < c.Zone {
+			v.Reasons = append(v.Reasons, fmt.Sprintf("The positive control was for a zone of ±%s: that the session would have seen a change just beyond ±%s was not shown.", amount(record.LatencyP50, c.Zone), amount(record.LatencyP50, zone)))
+		}
 		v.Reasons = append(v.Reasons, "Exploratory: judged by other rules than the session was measured with: "+strings.Join(changes, "; ")+".")
 	}
 	return &other, v

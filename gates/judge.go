@@ -34,7 +34,8 @@ func Judge(s *record.Session) *Verdict {
 		p.measureAll()
 		v.Comparisons = append(v.Comparisons, p.judgeAll(i == 0)...)
 		if i == 0 {
-			v.Blocks, v.Controls, v.RareStart = len(p.blocks), p.controls(), p.rareStart()
+			v.Blocks, v.Controls = len(p.blocks), p.controls()
+			v.RareStart, v.RareGap = p.rareStart()
 		}
 		v.SetAside = append(v.SetAside, p.aside...)
 		v.Pooled = append(v.Pooled, p.pooled...)
@@ -49,7 +50,6 @@ func Judge(s *record.Session) *Verdict {
 func (p *pairing) judge(decides bool) []Comparison {
 	p.findSpeeds()
 	out := p.ruledOut()
-	p.pooled = p.pool(out)
 	var rows []Comparison
 	for _, metric := range record.Metrics {
 		rule, ok := p.session.Rules.Metrics[metric]
@@ -63,6 +63,7 @@ func (p *pairing) judge(decides bool) []Comparison {
 			rows = append(rows, p.latencies(metric, rule, judged, out)...)
 		}
 	}
+	p.pooled = p.pool(rows)
 	return rows
 }
 

@@ -244,7 +244,7 @@ func TestSessions(t *testing.T) {
 				thin(r, a, 1)
 			}
 		}, gates.Inconclusive, "Not comparable: P50 of GET /a, latency distribution of GET /a.", record.LatencyP50, gates.RowNotComparable,
-			"too few requests: 0 of 6 blocks had 20 beyond P50 in each arm, 3 must; lengthen slice or block, or raise the number of blocks"},
+			"too few requests: 0 of 6 blocks had 20 beyond P50 in each arm, 3 must; lengthen block (and slice, where it holds few requests of each route: the first does not count)"},
 		{"few requests", func(s *record.Session) {
 			for _, r := range s.Runs {
 				thin(r, a, 5)

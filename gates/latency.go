@@ -81,7 +81,7 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("%d of %d blocks had enough requests beyond P%d", n, m.blocks, points[0].p))
 	}
 	if drift := p.drift(points[len(points)/2]); drift > smallBetween*math.Log1p(rule.Zone) {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the candidate was measured last: what changes from run to run may make ±%.1f %% of the difference", 100*math.Expm1(drift)))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the candidate was measured last: what changes from run to run may make ±%.1f %% of the difference at P%d", 100*math.Expm1(drift), points[len(points)/2].p))
 	}
 	for _, pt := range points {
 		zone := rule.Zone
@@ -168,7 +168,10 @@ func (p *pairing) tooFew(r *row, pt point) {
 	if pt.p == 99 {
 		need = minBeyondP99
 	}
-	remedy := "lengthen slice or block, or raise the number of blocks"
+	remedy := "lengthen block, or raise the number of blocks"
+	if len(pt.effects) == 0 {
+		remedy = "lengthen block (and slice, where it holds few requests of each route: the first does not count)"
+	}
 	if p.session.Loose {
 		remedy = "longer attacks have more"
 	}

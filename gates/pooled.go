@@ -16,8 +16,9 @@ var pooledAt = [...]struct {
 
 // pool averages the routes that can be compared within each block and weighs
 // these means over blocks: routes share their blocks, so they are no
-// independent witnesses. A block counts if it has an effect of every route.
-func (p *pairing) pool(out map[string][]string) []Pooled {
+// independent witnesses. A block counts if it has an effect of every route. The
+// rows are those of the same look.
+func (p *pairing) pool(rows []Comparison) []Pooled {
 	var all []Pooled
 	for _, at := range pooledAt {
 		if _, ok := p.session.Rules.Metrics[at.metric]; !ok {
@@ -27,7 +28,9 @@ func (p *pairing) pool(out map[string][]string) []Pooled {
 		sums, have := make([]float64, len(p.blocks)), make([]int, len(p.blocks))
 		routes := 0
 		for r, blocks := range p.effects {
-			if len(out[p.session.Routes[r].Name]) > 0 || p.speeds[r].apart != "" {
+			if slices.ContainsFunc(rows, func(c Comparison) bool {
+				return c.Route == p.session.Routes[r].Name && c.Metric == at.metric && (c.Verdict == RowNotComparable || c.Speeds != nil)
+			}) {
 				continue
 			}
 			any := false

@@ -141,17 +141,26 @@ func alone(of []int, largest int) int {
 	return found
 }
 
-// rareStart is Verdict.RareStart: the more blocks, the rarer what may have gone
-// unseen.
-func (p *pairing) rareStart() float64 {
+// rareStart is Verdict.RareStart and RareGap: the more blocks, the rarer what may
+// have gone unseen, and the less they scatter, the nearer.
+func (p *pairing) rareStart() (share, gap float64) {
 	if len(p.blocks) < minBlocks {
-		return 0
+		return 0, 0
 	}
-	seen := 0
-	for _, s := range p.speeds {
+	seen, middle := 0, slices.Index(percentiles(), 50)
+	for i, s := range p.speeds {
 		seen = max(seen, s.slow)
+		var usual []float64
+		for b, block := range p.effects[i] {
+			if block.effects[middle].enough && !slices.Contains(s.stray, b) {
+				usual = append(usual, block.effects[middle].median)
+			}
+		}
+		if n := len(usual); n > 1 {
+			gap = max(gap, math.Log1p(speedGap), speedTimes*(1+3/float64(n))*stats.Describe(usual).SD)
+		}
 	}
-	return digits(6, stats.RareShare(seen, len(p.blocks)))
+	return digits(6, stats.RareShare(seen, len(p.blocks))), digits(6, math.Expm1(gap))
 }
 
 // speedNames: "9 blocks at −0.2 %, 11 at +29.7 %".

@@ -68,7 +68,10 @@ type Verdict struct {
 	// RareStart is the share of starts, 0 to 1, up to which the candidate may
 	// have another speed, slower beside the baseline's, that the session did not
 	// see, or saw no more often than it did (one-sided 95 %); 0 where nothing was judged.
-	RareStart   float64      `json:"rare_start,omitempty"`
+	RareStart float64 `json:"rare_start,omitempty"`
+	// RareGap is how far another speed must lie apart to be told from noise, on
+	// the noisiest route; 0.05 = 5 %.
+	RareGap     float64      `json:"rare_gap,omitempty"`
 	SetAside    []SetAside   `json:"set_aside"`   // runs that Gate 1 took away
 	Comparisons []Comparison `json:"comparisons"` // baseline by baseline, metric by metric, routes in the session's order
 }

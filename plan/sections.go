@@ -291,7 +291,7 @@ func (d *decoder) schedule(p *Plan, v value) {
 			}
 			d.keys(v,
 				field{"min", func(v value) { s.Blocks = int(d.whole(v, 1, maxBlocks)) }},
-				field{"max", func(v value) { s.MaxBlocks = int(d.whole(v, 1, maxBlocks)) }},
+				field{"max", func(v value) { s.MaxBlocks = int(d.whole(v, 1, maxLooked)) }},
 			)
 			switch {
 			case s.MaxBlocks == 0:
@@ -314,6 +314,7 @@ func (d *decoder) schedule(p *Plan, v value) {
 const (
 	maxWorkers = 10_000
 	maxBlocks  = 10_000
+	maxLooked  = 500 // blocks after each of which a session is judged
 	maxRate    = 1e6
 )
 

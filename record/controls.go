@@ -46,12 +46,18 @@ func (w *RunWriter) Control(s ControlSlice) error {
 // readControls fills in the run's controls. Where the file is missing it has
 // none, and whoever wants to see one does not; what is left of one must be whole.
 func (s *Session) readControls(r *Run, dir string) error {
+	path := filepath.Join(dir, controlsFile)
 	if s.Schedule.Controls == nil {
+		if r.ControlRequests > 0 {
+			return fmt.Errorf("%s says that %d requests of controls were counted, but %s has no controls", filepath.Join(dir, runFile), r.ControlRequests, sessionFile)
+		}
 		return nil
 	}
-	path := filepath.Join(dir, controlsFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if r.ControlRequests > 0 {
+			return fmt.Errorf("%s is missing, but %s says that %d requests of controls were counted", path, runFile, r.ControlRequests)
+		}
 		return nil
 	}
 	if err != nil {

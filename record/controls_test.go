@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,15 +146,26 @@ func TestDamagedControls(t *testing.T) {
 	}
 }
 
-// Where the file is gone there is no control, which a gate must not take for a good one.
+// TestMissingControls: fewer controls are no better ones.
 func TestMissingControls(t *testing.T) {
 	dir, file := controlled(t, someControls...)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	s, err := record.Open(dir)
-	if err != nil || len(s.Runs[0].Controls) > 0 {
-		t.Errorf("%v, %v", s, err)
+	if _, err := record.Open(dir); err == nil || !strings.Contains(err.Error(), "controls.csv is missing, but run.json says that ") {
+		t.Errorf("without the file: %v", err)
+	}
+	dir, _ = controlled(t, someControls...)
+	path := filepath.Join(dir, "session.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte(`"controls":`), []byte(`"none":`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Open(dir); err == nil || !strings.Contains(err.Error(), "requests of controls were counted, but session.json has no controls") {
+		t.Errorf("without the schedule's controls: %v", err)
 	}
 }
 

@@ -140,7 +140,7 @@ type Schedule struct {
 	Mode       Mode    `json:"mode"`
 	Blocks     int     `json:"blocks"`                 // of a session with a maximum: the fewest
 	MaxBlocks  int     `json:"max_blocks,omitempty"`   // 0: the length is fixed, Blocks; otherwise rows may be judged after Blocks blocks and after each further one
-	BudgetS    Seconds `json:"budget_s,omitempty"`     // from the first start of a router, in place of a number of blocks: Blocks and MaxBlocks are what fits, fixed after the first complete block
+	BudgetS    Seconds `json:"budget_s,omitempty"`     // from the first start of a router, in place of a number of blocks: Blocks and MaxBlocks are what fits, fixed after the first two complete blocks
 	Retries    int     `json:"retries,omitempty"`      // blocks that may be measured again at the end because they lost a run
 	BlockS     Seconds `json:"block_s"`                // load per block, shared by its arms
 	SliceS     Seconds `json:"slice_s,omitempty"`      // sliced only

@@ -147,7 +147,11 @@ func command(s *record.Session) string {
 		args = args[1:]
 	}
 	out := []string{"plumbline"}
-	for _, a := range args {
+	for i, a := range args {
+		if named := func(a string) bool { return a == "--out" || a == "-o" }; named(a) || i > 0 && named(args[i-1]) ||
+			strings.HasPrefix(a, "--out=") || strings.HasPrefix(a, "-o=") {
+			continue // that folder is there now
+		}
 		special := func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
 		}

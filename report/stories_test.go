@@ -130,7 +130,7 @@ func stories() map[string]*story {
 		{Metric: record.LatencyP50, Arms: [2]string{"baseline", "candidate"}, Effect: 0.003, Low: -0.002, High: 0.008, Blocks: 6, Routes: 5},
 		{Metric: record.LatencyDistribution, Percentile: 95, Arms: [2]string{"baseline", "candidate"}, Effect: -0.001, Low: -0.021, High: 0.018, Blocks: 6, Routes: 5},
 	}
-	st.v.RareStart = 0.393038
+	st.v.RareStart, st.v.RareGap = 0.393038, 0.062
 	for _, m := range []record.Metric{record.LatencyP50, record.LatencyDistribution} {
 		for i, route := range demo {
 			for _, arm := range []string{"baseline", "candidate"} {
@@ -148,16 +148,22 @@ func stories() map[string]*story {
 	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 20, 20, 9, 9
 	for i := range st.v.Comparisons {
 		c := &st.v.Comparisons[i]
-		c.Looks = make([]gates.Look, 4)
+		looked(c, 6, 7, 8, 9)
 		if c.Route == demo[1] {
-			c.Blocks = 9
+			looked(c, 9)
 		}
 	}
+	late := &st.v.Comparisons[0] // what was decided once stays, and the report says what came later
+	later, lowest, highest := 0.031, -0.012, 0.074
+	late.Looks[3] = gates.Look{Blocks: 9, Verdict: gates.RowInconclusive, Effect: &later, Low: &lowest, High: &highest}
 	all["stopped early"] = st
 
 	st = newStory(gates.Inconclusive).quiet(demo[:3]...)
 	st.s.Schedule.MaxBlocks, st.v.MaxBlocks, st.v.Planned, st.v.Blocks = 8, 8, 8, 8
 	st.change(record.LatencyP50, demo[0], 180e-6, 0.031, -0.012, 0.073, gates.RowInconclusive)
+	for i := range st.v.Comparisons {
+		looked(&st.v.Comparisons[i], 6, 7, 8)
+	}
 	all["undecided at the maximum"] = st
 
 	st = newStory(gates.Inconclusive).quiet(demo[:3]...)
@@ -167,6 +173,9 @@ func stories() map[string]*story {
 	half := 0.064
 	c.Floor = &gates.Floor{Percentile: 50, Zone: 0.05, HalfWidth: &half}
 	st.v.Reasons = []string{"Undecided: P50 of GET /items.", "The zone of 5 % is below the noise floor met here: after 18 blocks P50 of GET /items would be known to ±6.4 %. `plumbline variance` shows what this machine can see."}
+	for i := range st.v.Comparisons {
+		looked(&st.v.Comparisons[i], 6, 7)
+	}
 	all["below the floor"] = st
 
 	st = newStory(gates.Pass).quiet(demo[:2]...)
@@ -212,4 +221,12 @@ func stories() map[string]*story {
 	}
 	all["forty routes"] = st
 	return all
+}
+
+// looked gives a row looks that all say what it says.
+func looked(c *gates.Comparison, blocks ...int) {
+	c.Looks = nil
+	for _, n := range blocks {
+		c.Looks = append(c.Looks, gates.Look{Blocks: n, Verdict: c.Verdict, Effect: c.Effect, Low: c.Low, High: c.High, Percentile: c.Percentile})
+	}
 }

@@ -149,5 +149,6 @@ func rareLine(v *gates.Verdict) string {
 	if v.RareStart <= 0 || v.RareStart >= 1 {
 		return ""
 	}
-	return fmt.Sprintf("Not excluded by %[2]s: another speed, chosen at their start, of up to %.0[1]f %% of the candidate's processes.", 100*v.RareStart, count(v.Blocks, "block"))
+	return fmt.Sprintf("Not excluded by %[2]s: another speed, chosen at their start, of up to %.0[1]f %% of the candidate's processes, or one that differs by less than %.0[3]f %%.",
+		100*v.RareStart, count(v.Blocks, "block"), 100*v.RareGap)
 }

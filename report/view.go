@@ -112,15 +112,44 @@ func notes(s *record.Session, v *gates.Verdict, c gates.Comparison) []string {
 		asked.Zone = rule.Zone
 		out = append(out, fmt.Sprintf("zone widened from %s to %s: differences below %s are not judged", zoneOf(asked), zoneOf(c), seconds(s.Rules.FloorS)))
 	}
-	if c.Blocks > 0 && c.Blocks < v.Blocks && len(c.Reasons) == 0 {
-		from := "from"
-		if v.MaxBlocks > 0 && c.Verdict != gates.RowInconclusive {
-			from = "decided after"
-		}
-		out = append(out, fmt.Sprintf("%s %d of %s", from, c.Blocks, count(v.Blocks, "block")))
+	if text := decidedAfter(v, c); text != "" {
+		out = append(out, text)
 	}
 	return out
 }
+
+// decidedAfter says that a row's numbers are not from all blocks, and what the
+// newest look says if that is another verdict.
+func decidedAfter(v *gates.Verdict, c gates.Comparison) string {
+	decided := 0 // blocks at the look whose numbers are shown
+	for _, l := range c.Looks {
+		if l.Verdict == c.Verdict && equal(l.Effect, c.Effect) && equal(l.Low, c.Low) {
+			decided = l.Blocks
+			break
+		}
+	}
+	switch newest := len(c.Looks) - 1; {
+	case c.Verdict == gates.RowInconclusive || c.Verdict == gates.RowNotComparable:
+	case newest < 0 || decided == 0 || decided == c.Looks[newest].Blocks:
+	case c.Looks[newest].Verdict == c.Verdict:
+		return fmt.Sprintf("decided after %d of %s", decided, count(v.Blocks, "block"))
+	default:
+		l := c.Looks[newest]
+		now := c
+		now.Effect, now.Low, now.High = l.Effect, l.Low, l.High
+		text := fmt.Sprintf("decided after %d of %s; all of them say %s", decided, count(v.Blocks, "block"), strings.ReplaceAll(string(l.Verdict), "_", " "))
+		if l.Effect != nil {
+			text += fmt.Sprintf(", %s (%s)", amount(now, now.Effect), interval(now, to))
+		}
+		return text
+	}
+	if c.Blocks > 0 && c.Blocks < v.Blocks && len(c.Reasons) == 0 && decided == 0 {
+		return fmt.Sprintf("from %d of %s", c.Blocks, count(v.Blocks, "block"))
+	}
+	return ""
+}
+
+func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // worstFirst orders rows by what a reader must see first, then by the size of
 // the effect; a row without one comes last of its kind.

@@ -187,7 +187,7 @@ func list(rows []gates.Comparison, say voice) string {
 			text += " is not comparable" + at
 			if len(c.Reasons) > 0 {
 				reason, _, _ := strings.Cut(clean(c.Reasons[0]), ";") // the hint after it stands in the footnote
-				text += " (" + say.text(shorten(reason, 80)) + ")"
+				text += " (" + say.text(head(reason, 80)) + ")"
 			}
 		} else {
 			text += " " + amount(c, c.Effect) + at
@@ -201,6 +201,20 @@ func list(rows []gates.Comparison, say voice) string {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")
+}
+
+// head is the start of a sentence that is too long.
+func head(s string, limit int) string {
+	if columns(s) <= limit {
+		return s
+	}
+	n := 0
+	for i, r := range s {
+		if n += runeColumns(r); n >= limit {
+			return strings.TrimRight(s[:i], " ,:") + "…"
+		}
+	}
+	return s
 }
 
 // worstPerRoute keeps one row a route, the first metric in the report's order,
@@ -236,7 +250,8 @@ func openEnd(v *gates.Verdict, c gates.Comparison) string {
 	less := c.Low != nil && *c.Low < -c.Zone
 	text := "undecided"
 	switch {
-	case !more && !less && c.MoreBlocks == 0 && len(c.Reasons) > 0:
+	case !more && !less && c.MoreBlocks == 0 && len(c.Reasons) > 0,
+		slices.ContainsFunc(c.Reasons, func(r string) bool { return strings.HasPrefix(r, "too few requests") }):
 		return "" // its reasons are all there is to say
 	case more && less:
 		text = "may be anything from " + interval(c, " to ")

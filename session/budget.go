@@ -12,8 +12,8 @@ import (
 // This file is the time that a session with a budget may take: from the first
 // start of a router to the end of the last block. How many blocks that allows
 // must be known to share out the chance of a false claim over the looks. So it
-// is estimated from the schedule, and fixed by how long the first complete block
-// took: by the clock, never by what was measured.
+// is estimated from the schedule, and fixed by how long the first two complete
+// blocks took: by the clock, never by what was measured.
 
 // decidable is how many blocks a verdict needs.
 const decidable = 3
@@ -87,18 +87,30 @@ func (c *conductor) span(block int) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// fixLength is called after every block. After the first complete one it fixes
-// how many fit; later calls find the same in the record.
+// fixLength is called after every block. After the second complete one it fixes
+// how many fit, by their mean: the first may have waited for a cold cache, or
+// for the machine. Later calls find the same in the record.
 func (c *conductor) fixLength() error {
 	s, complete := &c.session.Schedule, c.completeBlocks()
 	if s.BudgetS == 0 || len(complete) == 0 {
 		return nil
 	}
+	budget, need := s.BudgetS.Duration(), leastOf(len(c.session.Arms))
 	took := c.span(complete[0])
-	least, most := blocksWithin(s.BudgetS.Duration(), took)
-	if need := leastOf(len(c.session.Arms)); most < need {
-		return &StopError{fmt.Errorf("the first block took %s, so that only %d of the %s that a verdict needs fit into the budget of %s; give it %s at least",
-			plan.Short(took.Round(10*time.Millisecond)), most, count(need, "block"), plan.Short(s.BudgetS.Duration()), plan.Short(enough(time.Duration(need)*took)))}
+	if len(complete) == 1 {
+		if took+lengthOf(*s, len(c.session.Arms), need-1) <= budget {
+			return nil
+		}
+	} else {
+		took = (took + c.span(complete[1])) / 2
+	}
+	least, most := blocksWithin(budget, took)
+	if most < need {
+		return &StopError{fmt.Errorf("a block took %s, so that only %d of the %s that a verdict needs fit into the budget of %s; give it %s at least",
+			plan.Short(took.Round(10*time.Millisecond)), most, count(need, "block"), plan.Short(budget), plan.Short(enough(time.Duration(need)*took)))}
+	}
+	if len(complete) == 1 {
+		return nil
 	}
 	if s.Blocks == least && s.MaxBlocks == most {
 		return nil

@@ -102,7 +102,7 @@ func TestBudgetTooShort(t *testing.T) {
 		c := newConductor(t, budgeted(t, record.Sliced, 14.5), stage)
 		err := c.run(t.Context())
 		var stop *StopError
-		want := "the first block took 5s, so that only 2 of the 3 blocks that a verdict needs fit into the budget of 14.5s; give it 16s at least"
+		want := "a block took 5s, so that only 2 of the 3 blocks that a verdict needs fit into the budget of 14.5s; give it 16s at least"
 		if !errors.As(err, &stop) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -113,7 +113,7 @@ func TestBudgetTooShort(t *testing.T) {
 }
 
 // What is gone on with has what remains of its budget, and the length that
-// was fixed by its first block.
+// was fixed by its first blocks.
 func TestResumeWithinTheBudget(t *testing.T) {
 	for at := 7 * time.Second; at < 40*time.Second; at += 3710 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
