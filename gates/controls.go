@@ -13,9 +13,6 @@ const (
 	// shows more than failedBy of that where it should show nothing.
 	nothingWithin = 0.025
 	failedBy      = 0.4
-	// What it shows in time counts only beyond a fifth of the floor: a percent of
-	// the responder's 20 µs is nothing to a route of a router.
-	nothingFloor = 0.2
 	// A failed control costs the whole session, so it must be surer than a limit.
 	failedLevel = 0.25 // of the level of limits
 )
@@ -41,7 +38,7 @@ func (p *pairing) controls() []Control {
 	}
 	levels := p.levels
 	if s := stats.Describe(nothing); s.N >= minBlocks {
-		negative.Zone = max(nothingWithin, digits(6, nothingFloor*float64(p.session.Rules.FloorS)/p.responderTime()))
+		negative.Zone = max(nothingWithin, digits(6, float64(p.session.Rules.FloorS)/p.responderTime())) // as every latency's
 		level := levels.percentile(len(p.blocks))
 		low, high := negative.show(s, level)
 		edge, surely := math.Log1p(negative.Zone), s.HalfWidth(failedLevel*level)

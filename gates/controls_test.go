@@ -28,7 +28,7 @@ func controlled(s *record.Session, nothing, delay, sd float64) *record.Session {
 			off += nothing
 		}
 		for _, sl := range r.Slices {
-			r.Controls = append(r.Controls, record.ControlSlice{Kind: record.Responder, N: sl.N, Latency: [][]int64{latencies(40, 20e3, off)}})
+			r.Controls = append(r.Controls, record.ControlSlice{Kind: record.Responder, N: sl.N, Latency: [][]int64{latencies(40, 400e3, off)}})
 		}
 		if i%2 == 1 {
 			continue
@@ -61,6 +61,17 @@ func TestControls(t *testing.T) {
 		{"something where nothing is", 0.03, full, 0.003, nil, gates.ControlFailed, gates.ControlHeld, gates.Invalid,
 			"The negative control failed: a responder that no arm can touch was 3.0 % slower beside the candidate (between +2.6 % and +3.4 %)."},
 		{"little where nothing is", 0.008, full, 0.003, nil, gates.ControlHeld, gates.ControlHeld, gates.Pass, ""},
+		{"below the floor", 0.03, full, 0.003, func(s *record.Session) {
+			for _, r := range s.Runs {
+				for _, c := range r.Controls {
+					if c.Kind == record.Responder {
+						for i := range c.Latency[0] {
+							c.Latency[0][i] /= 20 // 3 % of 20 µs
+						}
+					}
+				}
+			}
+		}, gates.ControlHeld, gates.ControlHeld, gates.Pass, ""},
 		{"cannot tell", 0, full, 0.04, nil, gates.ControlOpen, gates.ControlBlind, gates.Inconclusive, "The negative control is undecided: where nothing differs it may be anything from −"},
 		{"blind", 0, 0.02, 0.003, nil, gates.ControlHeld, gates.ControlBlind, gates.Inconclusive,
 			"The session is blind: a delay of +7.5 % that was there came out as anything from +1.6 % to +2.3 %, and must come out beyond +5.0 %."},
