@@ -233,13 +233,6 @@ func TestMoreBlocksKeepToTheMaximum(t *testing.T) {
 	}
 }
 
-func BenchmarkJudgeWithLooks(b *testing.B) {
-	s := growing(world{seed: 1, blocks: 20, routes: 15, slices: 25, perSlice: 200, runSD: 0.01}.session(), 6, 20)
-	for b.Loop() {
-		gates.Judge(s)
-	}
-}
-
 // TestOnlyLostRuns: no block is complete, but what the runs left unanswered is
 // in their error rates.
 func TestOnlyLostRuns(t *testing.T) {
