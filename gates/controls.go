@@ -36,10 +36,9 @@ func (p *pairing) controls() []Control {
 			delay = append(delay, e)
 		}
 	}
-	levels := p.levels
 	if s := stats.Describe(nothing); s.N >= minBlocks {
 		negative.Zone = max(nothingWithin, digits(6, float64(p.session.Rules.FloorS)/p.responderTime())) // as every latency's
-		level := levels.percentile(len(p.blocks))
+		level := p.levels.percentile(len(p.blocks))
 		low, high := negative.show(s, level)
 		edge, surely := math.Log1p(negative.Zone), s.HalfWidth(failedLevel*level)
 		switch {
@@ -49,12 +48,12 @@ func (p *pairing) controls() []Control {
 			negative.Verdict = ControlHeld
 		}
 	}
-	for _, n := range levels.looks(len(delay)) {
+	for _, n := range p.levels.looks(len(delay)) {
 		s := stats.Describe(delay[:n])
 		if s.N < minBlocks {
 			continue
 		}
-		low, _ := positive.show(s, levels.percentile(n))
+		low, _ := positive.show(s, p.levels.percentile(n))
 		if low > math.Log1p(c.Zone) {
 			positive.Verdict = ControlHeld
 			break // its numbers stay those that showed it

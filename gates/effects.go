@@ -23,6 +23,9 @@ func percentiles() []int {
 	return []int{5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99}
 }
 
+// placeOf is the index of one of percentiles(), which is that of its effect in a block.
+func placeOf(percent int) int { return slices.Index(percentiles(), percent) }
+
 // blockEffects is what one block says of one route.
 type blockEffects struct {
 	n       [2]int

@@ -84,10 +84,7 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("the candidate was measured last: what changes from run to run may make ±%.1f %% of the difference at P%d", 100*math.Expm1(drift), points[len(points)/2].p))
 	}
 	for _, pt := range points {
-		zone := rule.Zone
-		if pt.values[0] > 0 {
-			zone = max(zone, float64(p.session.Rules.FloorS)/seconds(pt.values[0]))
-		}
+		zone := p.zoneAt(rule, pt)
 		c := pt.claim(m, zone, p.levels.percentile, len(p.blocks), p.drift(pt))
 		r.claims = append(r.claims, c)
 		r.Percentiles = append(r.Percentiles, Percentile{
@@ -98,6 +95,14 @@ func (p *pairing) fill(r *row, m *measured, rule record.Rule) {
 		})
 	}
 	r.Blocks = len(points[0].effects)
+}
+
+// zoneAt is the zone in force at a percentile: the rule's, or the floor's in time.
+func (p *pairing) zoneAt(rule record.Rule, pt point) float64 {
+	if pt.values[0] <= 0 {
+		return rule.Zone
+	}
+	return max(rule.Zone, float64(p.session.Rules.FloorS)/seconds(pt.values[0]))
 }
 
 // drift is by how much an effect may be off because the arms did not take

@@ -24,7 +24,7 @@ func (p *pairing) pool(rows []Comparison) []Pooled {
 		if _, ok := p.session.Rules.Metrics[at.metric]; !ok {
 			continue
 		}
-		i := slices.Index(percentiles(), at.percent)
+		i := placeOf(at.percent)
 		sums, have := make([]float64, len(p.blocks)), make([]int, len(p.blocks))
 		routes := 0
 		for r, blocks := range p.effects {

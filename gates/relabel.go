@@ -2,7 +2,6 @@ package gates
 
 import (
 	"math"
-	"slices"
 
 	"plumbline/gates/stats"
 	"plumbline/record"
@@ -27,7 +26,8 @@ func (r varyingRoute) claims() (all []flipClaim) {
 		return nil
 	}
 	for _, metric := range []record.Metric{record.LatencyP50, record.LatencyDistribution, record.LatencyP99} {
-		if _, ok := r.session.Rules.Metrics[metric]; !ok {
+		rule, ok := r.session.Rules.Metrics[metric]
+		if !ok {
 			continue
 		}
 		for _, pt := range r.measured.of(metric) {
@@ -35,8 +35,8 @@ func (r varyingRoute) claims() (all []flipClaim) {
 				continue
 			}
 			c := flipClaim{metric: metric, present: pt.effects, widen: r.widen(pt)}
-			c.edge = math.Log1p(r.zoneOf(metric, pt)) + c.widen
-			i := slices.Index(percentiles(), pt.p)
+			c.edge = math.Log1p(r.zoneAt(rule, pt)) + c.widen
+			i := placeOf(pt.p)
 			for at, b := range r.blocks {
 				x := 0.0
 				if b.effects[i].enough && r.speeds.keeps(at) {

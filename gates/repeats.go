@@ -30,7 +30,7 @@ func (p *pairing) repeat(i int, metric record.Metric, zone float64) []Repeat {
 		return p.repeatDistribution(i, zone)
 	}
 	percent := map[record.Metric]int{record.LatencyP50: 50, record.LatencyP99: 99}[metric]
-	at := slices.Index(percentiles(), percent)
+	at := placeOf(percent)
 	var values [2][]float64
 	for b, block := range p.effects[i] {
 		if block.effects[at].enough && p.speeds[i].keeps(b) {
@@ -53,10 +53,7 @@ func (p *pairing) repeat(i int, metric record.Metric, zone float64) []Repeat {
 		}
 		// Two arms that share a level each keep half of the variance of their difference.
 		r.Own = digits(6, math.Sqrt2*stats.Describe(out).SD)
-		cv := r.Own
-		if !p.inTurns() {
-			cv = r.Raw
-		}
+		cv := p.counts(r)
 		bound := stats.VangelUpper(cv, r.Runs, cvLevel)
 		if !math.IsInf(bound, 0) {
 			shown := digits(6, bound)
@@ -100,11 +97,7 @@ func (p *pairing) needsRepeats(route int, repeats []Repeat) int {
 		if r.Metric == record.LatencyDistribution {
 			return 0 // more of them do not make distances shorter
 		}
-		cv := r.Own
-		if !p.inTurns() {
-			cv = r.Raw
-		}
-		n := repeatsNeeded(cv * stats.Sample{N: r.Runs, SD: 1}.LeastSD(leastSpread))
+		n := repeatsNeeded(p.counts(r) * stats.Sample{N: r.Runs, SD: 1}.LeastSD(leastSpread))
 		if n == 0 || n > p.levels.most {
 			return 0
 		}
@@ -133,7 +126,7 @@ func (p *pairing) repeatDistribution(i int, zone float64) []Repeat {
 	var within [2][]float64
 	var medians [2][]float64
 	for b, block := range p.blocks {
-		if !p.effects[i][b].effects[slices.Index(percentiles(), 50)].enough || !p.speeds[i].keeps(b) {
+		if !p.effects[i][b].effects[placeOf(50)].enough || !p.speeds[i].keeps(b) {
 			continue
 		}
 		for side, run := range block {
@@ -172,10 +165,7 @@ func (p *pairing) repeatDistribution(i int, zone float64) []Repeat {
 			Raw: digits(6, stats.Median(raw)), Own: digits(6, stats.Median(own))}
 		inside := digits(6, stats.Median(within[side]))
 		r.Within = &inside
-		between := r.Own
-		if !p.inTurns() {
-			between = r.Raw
-		}
+		between := p.counts(r)
 		if p.unsliced() && between > mostBetween*inside && between > smallBetween*zone {
 			r.Disagree = fmt.Sprintf("the repeats of %s do not agree: two runs are %.1f %% of the median apart, two halves of one %.1f %%", r.Arm, 100*between, 100*inside)
 		}
@@ -225,6 +215,15 @@ func (p *pairing) unsliced() bool { return p.session.Loose || p.session.Schedule
 // inTurns says that the arms took turns, block by block at least.
 func (p *pairing) inTurns() bool {
 	return p.session.Schedule.Mode != record.Sequential
+}
+
+// counts is how far repeats are apart as the gate takes it: with the block's
+// level taken out where the arms took turns, as the comparison does.
+func (p *pairing) counts(r Repeat) float64 {
+	if p.inTurns() {
+		return r.Own
+	}
+	return r.Raw
 }
 
 // disagree says why the row of a metric is not comparable for want of repeats

@@ -24,7 +24,7 @@ const (
 
 // speeds is what a route's blocks say of the speeds of its processes.
 type speeds struct {
-	groups []Speed // fastest first; one: all blocks agree
+	groups []Speed // fastest first; one or none: all blocks agree
 	stray  []int   // blocks outside the largest group, indices of pairing.blocks
 	slow   int     // of these, the ones in which the candidate was slower
 	aside  bool    // the stray blocks are set aside
@@ -49,7 +49,7 @@ func (p *pairing) findSpeeds() {
 
 func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 	s := &speeds{}
-	middle := slices.Index(percentiles(), 50)
+	middle := placeOf(50)
 	var effects []float64
 	var at []int
 	for i, b := range blocks {
@@ -61,11 +61,9 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 	of, n, main := stats.Groups(effects, gap, speedTimes)
 	if n == 1 { // an outlier that is none beyond doubt is still worth its name
 		if named, m, largest := stats.Groups(effects, gap, namedTimes); m == 2 && alone(named, largest) >= 0 {
-			s.groups = []Speed{{Blocks: len(effects)}}
 			b := at[alone(named, largest)]
-			s.stray = []int{b}
-			s.named = []string{p.strayBlock(route, blocks, b, s)}
-			s.stray = nil
+			_, reason := p.strayBlock(blocks, b, []int{b})
+			s.named = []string{reason}
 			return s
 		}
 	}
@@ -100,8 +98,10 @@ func (p *pairing) speedsOf(route string, blocks []blockEffects) *speeds {
 		s.apart = fmt.Sprintf("the candidate was slow in %d of %d blocks: a slow start may be no exception; %d blocks without another would show that it is", s.slow, len(effects), s.needs)
 	}
 	for _, b := range s.stray {
-		reason := p.strayBlock(route, blocks, b, s)
-		if !s.aside {
+		run, reason := p.strayBlock(blocks, b, s.stray)
+		if s.aside {
+			p.aside = append(p.aside, SetAside{Run: run, Route: route, Reason: reason})
+		} else {
 			s.named = append(s.named, reason)
 		}
 	}
@@ -147,7 +147,7 @@ func (p *pairing) rareStart() (share, gap float64) {
 	if len(p.blocks) < minBlocks {
 		return 0, 0
 	}
-	seen, middle := 0, slices.Index(percentiles(), 50)
+	seen, middle := 0, placeOf(50)
 	for i, s := range p.speeds {
 		seen = max(seen, s.slow)
 		var usual []float64
@@ -157,7 +157,7 @@ func (p *pairing) rareStart() (share, gap float64) {
 			}
 		}
 		if n := len(usual); n > 1 {
-			gap = max(gap, math.Log1p(speedGap), speedTimes*(1+3/float64(n))*stats.Describe(usual).SD)
+			gap = max(gap, math.Log1p(speedGap), stats.Apart(n, speedTimes)*stats.Describe(usual).SD)
 		}
 	}
 	return digits(6, stats.RareShare(seen, len(p.blocks))), digits(6, math.Expm1(gap))
@@ -191,14 +191,14 @@ func (p *pairing) blockNames(blocks []int) string {
 
 // strayBlock says how a block lies apart and whose process it was: the one
 // that is farther from its arm's median in the blocks that agree.
-func (p *pairing) strayBlock(route string, blocks []blockEffects, b int, s *speeds) string {
+func (p *pairing) strayBlock(blocks []blockEffects, b int, stray []int) (run, reason string) {
 	var values [2]int64
 	var usual [2]float64
 	off, who := 0.0, 0
 	for side := range values {
 		var others []float64
 		for i, block := range blocks {
-			if !slices.Contains(s.stray, i) && len(block.sorted[side]) > 0 {
+			if !slices.Contains(stray, i) && len(block.sorted[side]) > 0 {
 				others = append(others, float64(stats.NearestRank(50, block.sorted[side])))
 			}
 		}
@@ -208,12 +208,8 @@ func (p *pairing) strayBlock(route string, blocks []blockEffects, b int, s *spee
 			off, who = far, side
 		}
 	}
-	run := p.blocks[b][who]
-	reason := fmt.Sprintf("outlier: block %d lies apart; P50 of %s was %s there, in its other runs %s", run.Block, p.arms[who], duration(values[who]), duration(int64(usual[who])))
-	if s.aside {
-		p.aside = append(p.aside, SetAside{Run: run.ID, Route: route, Reason: reason})
-	}
-	return reason
+	r := p.blocks[b][who]
+	return r.ID, fmt.Sprintf("outlier: block %d lies apart; P50 of %s was %s there, in its other runs %s", r.Block, p.arms[who], duration(values[who]), duration(int64(usual[who])))
 }
 
 // duration shows a latency with three digits.

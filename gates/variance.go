@@ -288,15 +288,7 @@ func (r varyingRoute) zone(pt point) float64 {
 	case 99:
 		metric = record.LatencyP99
 	}
-	return r.zoneOf(metric, pt)
-}
-
-func (r varyingRoute) zoneOf(metric record.Metric, pt point) float64 {
-	zone := r.session.Rules.Metrics[metric].Zone
-	if pt.values[0] > 0 {
-		zone = max(zone, float64(r.session.Rules.FloorS)/seconds(pt.values[0]))
-	}
-	return zone
+	return r.zoneAt(r.session.Rules.Metrics[metric], pt)
 }
 
 // widen is by how much an interval is wider than the spread makes it: by the
@@ -318,7 +310,7 @@ func (m *ModeVariance) addEffects(r varyingRoute, pt point) {
 	if size >= loneEffect {
 		m.Beyond++
 	}
-	i := slices.Index(percentiles(), pt.p)
+	i := placeOf(pt.p)
 	for _, b := range r.blocks {
 		if !b.effects[i].enough {
 			continue

@@ -116,17 +116,7 @@ func TestMeasuredShapeHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, m := tell("GET /"+hostileText.Draw(t, "route"), "x"+hostileText.Draw(t, "label"))
 		txt, md := measuredText(t, s, m, 0), measuredMarkdown(t, s, m)
-		if strings.Count(txt, "\n") != strings.Count(calmText, "\n") {
-			t.Fatalf("other lines:\n%s", txt)
-		}
-		if fmt.Sprint(pipes(md)) != fmt.Sprint(pipes(calmMarkdown)) {
-			t.Fatalf("other columns:\n%s", md)
-		}
-		for _, r := range txt + md {
-			if r != '\n' && !unicode.IsPrint(r) {
-				t.Fatalf("%U is printed:\n%q", r, txt+md)
-			}
-		}
+		sameShape(t, txt, md, calmText, calmMarkdown)
 	})
 }
 
@@ -150,6 +140,22 @@ func TestRateLine(t *testing.T) {
 	for _, got := range []string{text(t, st, report.Options{}), markdown(t, st)} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+}
+
+// sameShape: names from strangers have changed neither lines nor columns, and
+// nothing is printed that cannot be seen.
+func sameShape(t *rapid.T, txt, md, calmText, calmMarkdown string) {
+	if strings.Count(txt, "\n") != strings.Count(calmText, "\n") {
+		t.Fatalf("other lines:\n%s", txt)
+	}
+	if fmt.Sprint(pipes(md)) != fmt.Sprint(pipes(calmMarkdown)) {
+		t.Fatalf("other columns:\n%s", md)
+	}
+	for _, r := range txt + md {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Fatalf("%U is printed:\n%q", r, txt+md)
 		}
 	}
 }

@@ -3,11 +3,9 @@ package report_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode"
 
 	"pgregory.net/rapid"
 
@@ -136,17 +134,7 @@ func TestVarianceShapeHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sessions, v := tell("GET /"+hostileText.Draw(t, "route"), "x"+hostileText.Draw(t, "label"))
 		txt, md := varianceText(t, sessions, v, 0), varianceMarkdown(t, sessions, v)
-		if strings.Count(txt, "\n") != strings.Count(calmText, "\n") {
-			t.Fatalf("other lines:\n%s", txt)
-		}
-		if fmt.Sprint(pipes(md)) != fmt.Sprint(pipes(calmMarkdown)) {
-			t.Fatalf("other columns:\n%s", md)
-		}
-		for _, r := range txt + md {
-			if r != '\n' && !unicode.IsPrint(r) {
-				t.Fatalf("%U is printed:\n%q", r, txt+md)
-			}
-		}
+		sameShape(t, txt, md, calmText, calmMarkdown)
 	})
 }
 

@@ -174,6 +174,9 @@ func cut(x []float64, gap, times float64) []int {
 	return nil
 }
 
+// Apart is how many standard deviations Groups asks of a gap among n values.
+func Apart(n int, times float64) float64 { return times * (1 + 3/float64(n)) }
+
 func apart(x []float64, cuts []int, gap, times float64) bool {
 	squares, largest, from := 0.0, 0, 0
 	for _, end := range append(slices.Clone(cuts), len(x)) {
@@ -186,7 +189,7 @@ func apart(x []float64, cuts []int, gap, times float64) bool {
 		return false
 	}
 	within := math.Sqrt(squares / float64(len(x)-len(cuts)-1))
-	least := max(gap, times*(1+3/float64(len(x)))*within)
+	least := max(gap, Apart(len(x), times)*within)
 	for _, i := range cuts {
 		if x[i]-x[i-1] < least {
 			return false
