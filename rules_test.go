@@ -18,18 +18,19 @@ import (
 var floors = map[string][]string{
 	"record":          {},
 	"gates/stats":     {},
-	"targets":         {},
+	"targets":         {"targets/keys"},
+	"targets/keys":    {},
 	"mocks/demo":      {},
 	"mocks/responder": {},
-	"plan":            {"record"},
+	"plan":            {"record", "targets", "targets/keys"},
 	"build":           {"record"},
 	"session/router":  {"record"},
 	"monitor":         {"record"},
 	"gates":           {"record", "gates/stats"},
 	"session/load":    {"record", "targets"},
-	"session":         {"plan", "targets", "build", "record", "monitor", "mocks/demo", "mocks/responder", "session/router", "session/load"},
+	"session":         {"plan", "targets", "targets/keys", "build", "record", "monitor", "mocks/demo", "mocks/responder", "session/router", "session/load"},
 	"report":          {"record", "gates"},
-	"cmd/plumbline":   {"record", "gates", "targets", "mocks/demo", "mocks/responder", "plan", "build", "session/router", "monitor", "session/load", "session", "report"},
+	"cmd/plumbline":   {"record", "gates", "targets", "targets/keys", "mocks/demo", "mocks/responder", "plan", "build", "session/router", "monitor", "session/load", "session", "report"},
 }
 
 type goPackage struct {

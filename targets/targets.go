@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Target is one request.
@@ -28,12 +29,21 @@ type Target struct {
 	Body   []byte      // nil: none; targets that name the same file share the bytes
 	File   string      // the target file, as it was given
 	Line   int         // where the target starts in File, from 1
+
+	// Until is when the server no longer takes the request's token; zero: no
+	// matter when it is sent. Only sets whose manifest has an Expiry have it.
+	Until time.Time
 }
 
 // Set is the content of a target file, in its order; it holds at least one target.
 type Set struct {
 	Targets []Target
-	Inputs  []Input // the target file, then every body file once, in order of first use
+	Inputs  []Input // the target file, then every body file once, in order of first use; of a generated set then the files of its manifest, and that
+
+	// Of a set with a manifest beside its file (else nil and empty):
+	Manifest *Manifest
+	Reserve  []Target // requests for the preflight, which are not among Targets
+	Expired  []Target // requests whose token the server must refuse
 }
 
 // Input is a file that the set was made from.
