@@ -43,6 +43,9 @@ func (d *decoder) check(p *Plan) {
 // checkRouter looks at the router as one kind and arm have it. at is the part
 // of the plan to blame: an arm is looked at after the router itself is good.
 func (d *decoder) checkRouter(kind Kind, tls bool, at string, r Router) {
+	if r.Build == "" && uses(r.Clock.Library)["build"] {
+		d.failAt(at+".clock", "its library is in {build}, but nothing is built; add build, or give the library's own path")
+	}
 	if _, ok := d.lines[at+".run"]; ok {
 		at += ".run"
 	}
@@ -85,7 +88,7 @@ func (d *decoder) checkServices(p *Plan) {
 
 // texts are all that can hold placeholders.
 func (r Router) texts() []string {
-	return slices.AppendSeq(slices.Clone(r.Run), maps.Values(r.Env))
+	return slices.AppendSeq(append(slices.Clone(r.Run), r.Clock.Library), maps.Values(r.Env))
 }
 
 // minRounds is the least number of slices per arm and block: the order of the

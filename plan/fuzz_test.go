@@ -61,6 +61,9 @@ func drawPlan(t *rapid.T) yaml.MapSlice {
 		optional(&m, "ready", rapid.SampledFrom([]any{
 			map[string]any{"http": "/health"}, map[string]any{"within": "2s"}, map[string]any{"tcp": true},
 		}).Draw(t, "ready"))
+		optional(&m, "clock", rapid.SampledFrom([]any{
+			"2000-01-01T00:00:00Z", map[string]any{"start": "2038-01-19T04:14:08+01:00", "library": "{source}/lib é.so"},
+		}).Draw(t, "clock"))
 		optional(&m, "stop", rapid.SampledFrom([]string{"TERM", "QUIT", "USR1"}).Draw(t, "stop"))
 		return m
 	}

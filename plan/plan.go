@@ -43,13 +43,14 @@ type Plan struct {
 	chosen struct{ mode, workers, blocks bool } // the file has these keys: no default for them
 }
 
-// Router says how the server under test is built, started and stopped. Run
-// and the values of Env hold placeholders for Expand.
+// Router says how the server under test is built, started and stopped. Run,
+// the values of Env and Clock.Library hold placeholders for Expand.
 type Router struct {
 	Build string   // shell command; empty: nothing is built
 	Run   []string // program and arguments
 	Env   map[string]string
 	Ready Ready
+	Clock Clock
 	Stop  string // signal without SIG: TERM, INT, QUIT, HUP, KILL, USR1 or USR2
 }
 
@@ -72,6 +73,7 @@ type Overrides struct {
 	Run   []string
 	Env   map[string]string // key by key
 	Ready *Ready            // whole: what the arm leaves out is already taken from the router's
+	Clock *Clock            // whole, too
 	Stop  string
 }
 
@@ -244,6 +246,9 @@ func (r Router) with(o Overrides) Router {
 	r.Run = slices.Clone(r.Run)
 	if o.Ready != nil {
 		r.Ready = *o.Ready
+	}
+	if o.Clock != nil {
+		r.Clock = *o.Clock
 	}
 	if o.Stop != "" {
 		r.Stop = o.Stop

@@ -34,6 +34,7 @@ router:
   run: ["{build}/server", "--listen", "{socket}"]
   env: {DB_POOL: "1", CONFIG: '{"a": 1}'}
   ready: {http: /health, within: 1m}
+  clock: 2000-01-01T01:00:00+01:00
   stop: INT
 arms:
   main: {env: {DB_POOL: "2", NEW: "on"}, ready: {within: 5s}}
@@ -44,6 +45,7 @@ arms:
       - "{socket}"
     stop: KILL
     ready: {tcp: true}
+    clock: {library: "{build}/lib/libfaketime.so.1"}
     build: make old
 kinds:
   mixed: {targets: targets.http}
@@ -89,11 +91,13 @@ func wantFull(dir, path string) *Plan {
 			Run:   []string{"{build}/server", "--listen", "{socket}"},
 			Env:   map[string]string{"DB_POOL": "1", "CONFIG": `{"a": 1}`},
 			Ready: Ready{HTTP: "/health", Within: time.Minute},
+			Clock: Clock{Start: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)},
 			Stop:  "INT",
 		},
 		Arms: []Arm{
 			{Name: "main", Router: Overrides{Env: map[string]string{"DB_POOL": "2", "NEW": "on"}, Ready: &Ready{HTTP: "/health", Within: 5 * time.Second}}},
-			{Name: "old/one", Ref: "v1.2", Router: Overrides{Build: "make old", Run: []string{"{build}/old", "{socket}"}, Ready: &Ready{Within: time.Minute}, Stop: "KILL"}},
+			{Name: "old/one", Ref: "v1.2", Router: Overrides{Build: "make old", Run: []string{"{build}/old", "{socket}"}, Ready: &Ready{Within: time.Minute}, Stop: "KILL",
+				Clock: &Clock{Start: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Library: "{build}/lib/libfaketime.so.1"}}},
 		},
 		Services: []Service{
 			{
@@ -111,8 +115,8 @@ func wantFull(dir, path string) *Plan {
 			{Name: "jwt", Targets: filepath.Join(dir, "test", "load", "more.json"), Env: map[string]string{"JWT_SECRET": "@{targets}/jwks.json", "DB_POOL": "3"}},
 		},
 		Expect: []Expect{
-			{Route: "GET /actors_1", Status: []int{401, 403}, Line: 24},
-			{Route: "GET /a%20b?select=*", Status: []int{200}, BodyAny: true, Line: 25},
+			{Route: "GET /actors_1", Status: []int{401, 403}, Line: 26},
+			{Route: "GET /a%20b?select=*", Status: []int{200}, BodyAny: true, Line: 27},
 		},
 		Load:     Load{Rate: 500, Workers: 4, Protocol: "h1", TLS: true},
 		Warmup:   Warmup{Idle: 5 * time.Second, Load: 20 * time.Second, Auto: true},
@@ -239,16 +243,17 @@ func TestRouterFor(t *testing.T) {
 		}
 		return m
 	}
-	build, run := p.Router.Build, p.Router.Run
+	build, run, clock := p.Router.Build, p.Router.Run, p.Router.Clock
+	own := Clock{clock.Start, "{build}/lib/libfaketime.so.1"}
 	for _, c := range []struct {
 		kind  string
 		names []string
 		want  Router
 	}{
-		{"mixed", nil, Router{build, run, env("1"), Ready{"/health", time.Minute}, "INT"}},
-		{"jwt", []string{"nobody"}, Router{build, run, env("3", "JWT_SECRET", "@{targets}/jwks.json"), Ready{"/health", time.Minute}, "INT"}},
-		{"jwt", []string{"nobody", "main", "old/one"}, Router{build, run, env("2", "JWT_SECRET", "@{targets}/jwks.json", "NEW", "on"), Ready{"/health", 5 * time.Second}, "INT"}},
-		{"mixed", []string{"old/one", "main"}, Router{"make old", []string{"{build}/old", "{socket}"}, env("1"), Ready{"", time.Minute}, "KILL"}},
+		{"mixed", nil, Router{build, run, env("1"), Ready{"/health", time.Minute}, clock, "INT"}},
+		{"jwt", []string{"nobody"}, Router{build, run, env("3", "JWT_SECRET", "@{targets}/jwks.json"), Ready{"/health", time.Minute}, clock, "INT"}},
+		{"jwt", []string{"nobody", "main", "old/one"}, Router{build, run, env("2", "JWT_SECRET", "@{targets}/jwks.json", "NEW", "on"), Ready{"/health", 5 * time.Second}, clock, "INT"}},
+		{"mixed", []string{"old/one", "main"}, Router{"make old", []string{"{build}/old", "{socket}"}, env("1"), Ready{"", time.Minute}, own, "KILL"}},
 	} {
 		kind, err := p.Kind(c.kind)
 		if err != nil {

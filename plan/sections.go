@@ -16,8 +16,7 @@ import (
 
 // plan reads the whole file, section by section, over the defaults.
 func (d *decoder) plan(p *Plan, root *node) {
-	ready := Ready{Within: 30 * time.Second}
-	p.Router = Router{Env: map[string]string{}, Ready: ready, Stop: "TERM"}
+	p.Router = Router{Env: map[string]string{}, Ready: Ready{Within: 30 * time.Second}, Stop: "TERM"}
 	p.Load = Load{Protocol: "h1"}
 	p.Warmup = Warmup{Load: 2 * time.Second}
 	p.CPUs.Awake = true
@@ -30,7 +29,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 	d.keys(value{root, "", root.line},
 		field{"router", func(v value) {
 			var o Overrides
-			d.keys(v, d.overrides(&o, ready)...)
+			d.keys(v, d.overrides(&o, p.Router)...)
 			p.Router = p.Router.with(o)
 		}},
 		field{"arms", func(v value) { arms = &v }},
@@ -58,7 +57,7 @@ func (d *decoder) plan(p *Plan, root *node) {
 		d.each(*arms, func(name string, v value) {
 			arm := Arm{Name: name}
 			ref := field{"ref", func(v value) { arm.Ref = d.text(v) }}
-			d.keys(v, append([]field{ref}, d.overrides(&arm.Router, p.Router.Ready)...)...)
+			d.keys(v, append([]field{ref}, d.overrides(&arm.Router, p.Router)...)...)
 			p.Arms = append(p.Arms, arm)
 		})
 	}
@@ -90,14 +89,15 @@ func (p *Plan) fillIn() {
 	}
 }
 
-// overrides are the keys that the router and its arms share. ready is what a
-// partial ready: starts from.
-func (d *decoder) overrides(o *Overrides, ready Ready) []field {
+// overrides are the keys that the router and its arms share. from is what a
+// partial ready: or clock: starts from.
+func (d *decoder) overrides(o *Overrides, from Router) []field {
 	return []field{
 		{"build", func(v value) { o.Build = d.text(v) }},
 		{"run", func(v value) { o.Run = d.command(v, `["{build}/server", "--listen", "{socket}"]`) }},
 		{"env", func(v value) { o.Env = d.env(v) }},
-		{"ready", func(v value) { o.Ready = d.ready(v, ready) }},
+		{"ready", func(v value) { o.Ready = d.ready(v, from.Ready) }},
+		{"clock", func(v value) { o.Clock = d.clock(v, from.Clock) }},
 		{"stop", func(v value) { o.Stop = d.stop(v) }},
 	}
 }

@@ -560,3 +560,36 @@ func TestClockSteps(t *testing.T) {
 		t.Errorf("%d latencies count, want 27: %s", len(got.Samples["GET /a?x=1"].Latency), diff)
 	}
 }
+
+// What a run says of its clock comes back from disk to the second.
+func TestClock(t *testing.T) {
+	f := newSession(t)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for _, c := range []struct {
+		id   string
+		zero time.Time // what the router's clock showed at now
+	}{
+		{"001-baseline", time.Date(2000, 1, 1, 0, 0, 0, 678, time.UTC)},
+		{"002-candidate", now},
+	} {
+		run := baselineRun
+		run.ID, run.Arm = c.id, c.id[4:]
+		offset := record.Seconds(c.zero.Sub(now).Seconds())
+		run.ClockOffsetS = &offset
+		writeRun(t, f, run, some())
+	}
+	s, err := record.Open(f.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := now.Add(time.Hour)
+	if at, moved := s.Runs[0].Clock(later); !moved || !at.Equal(time.Date(2000, 1, 1, 1, 0, 0, 678, time.UTC)) {
+		t.Errorf("an hour later it shows %s (moved: %v)", at, moved)
+	}
+	if at, moved := s.Runs[1].Clock(later); !moved || !at.Equal(later) {
+		t.Errorf("moved by nothing it shows %s (moved: %v)", at, moved)
+	}
+	if at, moved := (record.Run{}).Clock(later); moved || !at.Equal(later) {
+		t.Errorf("not moved it shows %s (moved: %v)", at, moved)
+	}
+}

@@ -125,6 +125,11 @@ type Arm struct {
 	BinarySHA256 string            `json:"binary_sha256,omitempty"` // of what was started
 	Run          []string          `json:"run"`                     // with placeholders, as in the plan
 	Env          map[string]string `json:"env,omitempty"`
+	// Clock is what the router's own clock showed when a run was started, moved
+	// by libfaketime; zero: it was not moved. ClockLibrary is that library's
+	// path, with {build} and {source} where it came from there.
+	Clock        time.Time `json:"clock,omitzero"`
+	ClockLibrary string    `json:"clock_library,omitempty"`
 }
 
 // Route is a row of the report.
@@ -246,18 +251,21 @@ func DefaultRules() Rules {
 
 // Run is one process of one arm, from start to stop: the unit of analysis.
 type Run struct {
-	ID        string     `json:"id"`
-	Block     int        `json:"block"` // from 1
-	Arm       string     `json:"arm"`
-	State     State      `json:"state"`
-	Reason    string     `json:"reason,omitempty"` // why it is not complete, in a line
-	Started   time.Time  `json:"started"`
-	Ended     time.Time  `json:"ended"`
-	ReadyS    Seconds    `json:"ready_s"` // from start to ready
-	PID       int        `json:"pid"`
-	Freezer   string     `json:"freezer,omitempty"` // how the idle arm was frozen
-	Preflight []Answer   `json:"preflight"`         // one per route, in the session's order
-	Warmup    WarmupSent `json:"warmup"`
+	ID      string    `json:"id"`
+	Block   int       `json:"block"` // from 1
+	Arm     string    `json:"arm"`
+	State   State     `json:"state"`
+	Reason  string    `json:"reason,omitempty"` // why it is not complete, in a line
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	ReadyS  Seconds   `json:"ready_s"` // from start to ready
+	PID     int       `json:"pid"`
+	// ClockOffsetS is how far the router's own clock was ahead of the host's, in
+	// whole seconds; nil: it was not moved.
+	ClockOffsetS *Seconds   `json:"clock_offset_s,omitempty"`
+	Freezer      string     `json:"freezer,omitempty"` // how the idle arm was frozen
+	Preflight    []Answer   `json:"preflight"`         // one per route, in the session's order
+	Warmup       WarmupSent `json:"warmup"`
 	// IdleMemory is the memory of the run's processes before any load but the
 	// preflight's, in bytes (what they share counted once, where the kernel
 	// tells); 0: not measured.
@@ -272,6 +280,15 @@ type Run struct {
 	Controls []ControlSlice      `json:"-"` // controls.csv
 	Samples  map[string]*Samples `json:"-"` // result.bin, by route name
 	Sent     int                 `json:"-"` // requests in result.bin, identical records once
+}
+
+// Clock is what the router's own clock showed when the host's showed t; false:
+// it was not moved, and showed t as well.
+func (r Run) Clock(t time.Time) (time.Time, bool) {
+	if r.ClockOffsetS == nil {
+		return t, false
+	}
+	return t.Add(r.ClockOffsetS.Duration()), true
 }
 
 // WarmupSent counts the requests before the first slice; they are not kept.

@@ -192,6 +192,9 @@ func armsOf(j Job, kind plan.Kind) (arms []launch, err error) {
 	}
 	for i := range arms {
 		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
+		if !arms[i].router.Clock.Start.IsZero() {
+			return nil, fmt.Errorf("%s: router.clock: this version cannot move a clock yet; leave it out", j.Plan.Path)
+		}
 	}
 	return arms, err
 }
