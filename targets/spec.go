@@ -1,9 +1,7 @@
 package targets
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"plumbline/targets/keys"
@@ -47,29 +45,38 @@ type Spec struct {
 	From     string          // Mixed: the file to copy
 }
 
-// DefaultSpec is what is not said of a kind.
+// DefaultSpec is what is not said of a kind. Of JWTCacheWorst nobody but its
+// user can say how long a router runs and which leeway its server has: the
+// Duration is 0 and the Leeway negative, which Check refuses.
 func DefaultSpec(k Kind) Spec {
-	return Spec{
+	if k == Mixed {
+		return Spec{Kind: k}
+	}
+	s := Spec{
 		Kind: k, Seed: 1, BaseTime: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Count: 1000,
 		Method: "GET", URL: "http://router/authors_only", Algs: []keys.Alg{keys.HS256, keys.RS256}, RSABits: 4096,
 	}
+	if k == JWTCacheWorst {
+		s.Leeway = -1
+	}
+	return s
 }
 
 // Manifest says what a generated folder holds and how it was made.
 type Manifest struct {
 	Format  int    `json:"format"`
-	Warning string `json:"warning"` // whoever opens the file should know that the keys are public
-	Tool    string `json:"tool"`    // plumbline's version
+	Warning string `json:"warning,omitempty"` // where there are keys: whoever opens the file should know that they are public
+	Tool    string `json:"tool,omitempty"`    // plumbline's version; no other byte of the folder depends on it
 
 	Kind      Kind             `json:"kind"`
 	Seed      uint64           `json:"seed"`
-	BaseTime  time.Time        `json:"base_time"`
-	Requests  int              `json:"requests"`           // without the reserve
-	Reserve   int              `json:"reserve,omitempty"`  // requests at the end of the file, for the preflight
-	Once      bool             `json:"once,omitempty"`     // none of the requests is to be sent to a process twice
-	Requested map[keys.Alg]int `json:"algorithms"`         // requests by algorithm, without the reserve
-	RSABits   int              `json:"rsa_bits,omitempty"` // where there is an RSA key
-	Expiry    *Expiry          `json:"expiry,omitempty"`   // where tokens expire in the run
+	BaseTime  time.Time        `json:"base_time,omitzero"`
+	Requests  int              `json:"requests"`             // without the reserve
+	Reserve   int              `json:"reserve,omitempty"`    // requests at the end of the file, for the preflight
+	Once      bool             `json:"once,omitempty"`       // none of the requests is to be sent to a process twice
+	Requested map[keys.Alg]int `json:"algorithms,omitempty"` // requests by algorithm, without the reserve
+	RSABits   int              `json:"rsa_bits,omitempty"`   // where there is an RSA key
+	Expiry    *Expiry          `json:"expiry,omitempty"`     // where tokens expire in the run
 
 	Files []ManifestFile `json:"files"` // all but the manifest itself, by name
 }
@@ -95,18 +102,3 @@ const (
 	ExpiredFile  = "expired.http" // one request per algorithm whose token is refused from base_time on
 	ManifestName = "manifest.json"
 )
-
-// Check says what is wrong with a spec, by the name of its field.
-func (s Spec) Check() error { return errors.New("not built yet") }
-
-// Generate makes the folder dir, which must be new or empty unless force is
-// set. It comes to be as a whole or not at all. tool is plumbline's version.
-func Generate(ctx context.Context, dir string, s Spec, tool string, force bool) (*Manifest, error) {
-	return nil, errors.New("not built yet")
-}
-
-// Cached returns a folder below root that holds what Generate makes of s,
-// made now if it is not there yet or not whole.
-func Cached(ctx context.Context, root string, s Spec, tool string) (dir string, err error) {
-	return "", errors.New("not built yet")
-}

@@ -1,10 +1,11 @@
 // Package targets owns the request sets that a session sends: vegeta's HTTP
-// and JSON target formats, read strictly and hashed for the record.
+// and JSON target formats, read strictly and hashed for the record, and the
+// folders of requests with tokens that are generated from a seed.
 //
 // It differs from vegeta's own reader where that one half-accepts a file: a
 // comment never hides the target below it, a long line is an error and not a
 // lost header, an unknown or repeated JSON key is refused. It never sends
-// anything and imports no other package of the project.
+// anything, and of the project it imports its own targets/keys only.
 package targets
 
 import (
@@ -54,18 +55,28 @@ type Input struct {
 
 // Read reads a target file in either format; body files that it names are
 // relative to its folder. An error names file and line and says what to do.
+//
+// Where the manifest of a generated folder stands beside it, every file must be
+// the one that was made, and the set has the manifest's fields.
 func Read(path string) (*Set, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading targets: %w", err)
 	}
 	dir := filepath.Dir(path)
-	return Parse(path, data, func(name string) ([]byte, error) {
+	set, err := Parse(path, data, func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
 		return readFile(name)
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := set.addManifest(path); err != nil {
+		return nil, fmt.Errorf("reading targets: %w", err)
+	}
+	return set, nil
 }
 
 // maxFile bounds a target file and a body: the whole set is held in memory.

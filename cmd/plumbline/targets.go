@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"plumbline/targets"
+	"plumbline/targets/keys"
+)
+
+func newTargets() *cobra.Command {
+	var f targetsFlags
+	c := &cobra.Command{
+		Use:   "targets DIR --kind KIND",
+		Short: "Make keys, tokens and requests, bit for bit the same from the same seed",
+		Long: `Makes the folder DIR: targets.http (requests in vegeta's format), the keys that
+their tokens are signed with (jwks.json, jwks.public.json without private and
+symmetric keys, PEM files, hs.secret), and manifest.json, which says what was
+made and the SHA-256 of each file. The folder comes to be as a whole or not at
+all. The kinds, and what each shows about a server:
+
+  jwt-cache        COUNT long-lived tokens, which the load repeats. Where the
+                   server keeps verified tokens, every one after the first
+                   round is a hit: what a hit costs.
+  jwt-unique       Every request a token of its own, long-lived. No cache can
+                   help: what verification costs, and a cache that only grows.
+  jwt-cache-worst  Every request a token of its own, and those that a cache
+                   holds expire while the run goes on (--duration, --leeway):
+                   verification, and a cache that has to clean up all the time.
+  mixed            A file written by hand (--from), checked and copied with the
+                   bodies that it names: what the server does all day.
+
+Each algorithm has a row of its own in the report: {alg} in the URL, or else
+alg=HS256 added to its query. Tokens have iat, nbf, exp and sub ("user-1"), and
+the claims of --claim and --claims; in their strings {n} is the token's number,
+{sub}, {alg} and {seed} are what they say, and {{ is a brace.
+
+The keys are for tests only: anyone can make them again, from the seed.
+
+--force replaces a folder that an earlier "plumbline targets" has made, if it
+holds nothing else.`,
+		Example: `  plumbline targets load/jwt --kind jwt-cache --claim role=author
+  plumbline targets load/new --kind jwt-unique --count 100000 --algs HS256,ES256
+  plumbline targets load/old --kind jwt-cache-worst --count 50000 --leeway 30s
+  plumbline targets load/rest --kind mixed --from rest.http`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, a []string) error {
+			s, err := f.spec(c)
+			if err != nil {
+				return usage(err)
+			}
+			return f.make(c, a[0], s)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// targetsFlags are those of the command targets.
+type targetsFlags struct {
+	kind, baseTime, method, url, claimsFile, from string
+	seed                                          uint64
+	count, rsaBits                                int
+	algs, claims                                  []string
+	duration, leeway                              time.Duration
+	force, asJSON                                 bool
+}
+
+// usualRun is the --duration of tokens that expire in a run.
+const usualRun = 20 * time.Second
+
+func (f *targetsFlags) add(c *cobra.Command) {
+	usual := targets.DefaultSpec(targets.JWTCache)
+	flags := c.Flags()
+	flags.StringVarP(&f.kind, "kind", "k", "", wordsOf(targets.Kinds(), ", "))
+	flags.Uint64Var(&f.seed, "seed", usual.Seed, "what keys and order come from: the same `number`, the same bytes")
+	flags.StringVar(&f.baseTime, "base-time", usual.BaseTime.Format(time.RFC3339), "`moment` at which the tokens begin, and the router's clock is to start")
+	flags.IntVarP(&f.count, "count", "n", usual.Count, "how many requests")
+	flags.StringVar(&f.method, "method", usual.Method, "method of every request")
+	flags.StringVar(&f.url, "url", usual.URL, "URL of every request; its host does not matter")
+	flags.IntVar(&f.rsaBits, "rsa-bits", usual.RSABits, "size of the RSA key, from 2048 on")
+	flags.StringSliceVar(&f.algs, "algs", stringsOf(usual.Algs), "algorithms, in turns; known are "+wordsOf(keys.Algs(), ", "))
+	flags.StringArrayVar(&f.claims, "claim", nil, "a further claim, as `NAME=VALUE`; VALUE is JSON or else text; may be repeated")
+	flags.StringVar(&f.claimsFile, "claims", "", "`file` with a JSON object of further claims")
+	flags.DurationVar(&f.duration, "duration", usualRun, "jwt-cache-worst: from a router's start to its last request")
+	flags.DurationVar(&f.leeway, "leeway", 0, "jwt-cache-worst: how long after exp the server still takes a token")
+	flags.StringVar(&f.from, "from", "", "mixed: the `file` to copy, in vegeta's HTTP or JSON format")
+	flags.BoolVar(&f.force, "force", false, "replace a folder that plumbline targets has made")
+	flags.BoolVar(&f.asJSON, "json", false, "print manifest.json instead of a summary")
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(stringsOf(targets.Kinds()), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("algs", completeAlgs)
+	_ = c.MarkFlagFilename("claims", "json")
+	_ = c.MarkFlagFilename("from")
+}
+
+// completeAlgs completes the last of a list.
+func completeAlgs(_ *cobra.Command, _ []string, prefix string) (all []string, _ cobra.ShellCompDirective) {
+	before := prefix[:strings.LastIndex(prefix, ",")+1]
+	for _, alg := range keys.Algs() {
+		if !strings.Contains(","+before, ","+string(alg)+",") {
+			all = append(all, before+string(alg))
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// spec is the kind's default with what was said. A flag that is not for the
+// kind is left to Spec.Check to refuse.
+func (f *targetsFlags) spec(c *cobra.Command) (targets.Spec, error) {
+	s := targets.DefaultSpec(targets.Kind(f.kind))
+	if s.Kind == targets.JWTCacheWorst {
+		s.Duration = usualRun
+	}
+	given := c.Flags().Changed
+	if given("seed") {
+		s.Seed = f.seed
+	}
+	if given("base-time") {
+		t, err := time.Parse(time.RFC3339, f.baseTime)
+		if err != nil {
+			return s, fmt.Errorf("--base-time: %q is no moment; write one such as 2000-01-01T00:00:00Z", f.baseTime)
+		}
+		s.BaseTime = t.UTC()
+	}
+	if given("count") {
+		s.Count = f.count
+	}
+	if given("method") {
+		s.Method = f.method
+	}
+	if given("url") {
+		s.URL = f.url
+	}
+	if given("rsa-bits") {
+		s.RSABits = f.rsaBits
+	}
+	if given("algs") {
+		s.Algs = nil
+		for _, alg := range f.algs {
+			s.Algs = append(s.Algs, keys.Alg(strings.TrimSpace(alg)))
+		}
+	}
+	if given("duration") {
+		s.Duration = f.duration
+	}
+	if given("leeway") {
+		s.Leeway = f.leeway
+	}
+	s.From = f.from
+	var err error
+	s.Claims, err = f.template()
+	return s, err
+}
+
+// template is the JSON object of --claims with the members of --claim, each as
+// it stands: one that is there twice is for Spec.Check to refuse.
+func (f *targetsFlags) template() (json.RawMessage, error) {
+	var members [][]byte
+	if f.claimsFile != "" {
+		data, err := readTemplate(f.claimsFile)
+		if err != nil {
+			return nil, fmt.Errorf("--claims: %w", err)
+		}
+		if !json.Valid(data) || data[0] != '{' {
+			return data, nil // refused with the reason
+		}
+		if inner := bytes.TrimSpace(data[1 : len(data)-1]); len(inner) > 0 {
+			members = append(members, inner)
+		}
+	}
+	for _, claim := range f.claims {
+		name, value, found := strings.Cut(claim, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("--claim: %q is not NAME=VALUE, such as role=author", claim)
+		}
+		if !json.Valid([]byte(value)) {
+			value = quoted(value)
+		}
+		members = append(members, []byte(quoted(name)+":"+value))
+	}
+	if f.claimsFile == "" && len(members) == 0 {
+		return nil, nil
+	}
+	return objectOf(members), nil
+}
+
+func objectOf(members [][]byte) json.RawMessage {
+	return append(append([]byte("{"), bytes.Join(members, []byte(","))...), '}')
+}
+
+func quoted(s string) string {
+	data, _ := json.Marshal(s) // a string always can be
+	return string(data)
+}
+
+// readTemplate reads a file that is small, as what fits into a token is.
+func readTemplate(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	const most = 1 << 20
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	switch data = bytes.TrimSpace(data); {
+	case err != nil:
+		return nil, err
+	case len(data) > most:
+		return nil, fmt.Errorf("%s is larger than %d KiB; no server takes a token of that size", path, most>>10)
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s is empty; write a JSON object such as {\"role\": \"author\"}", path)
+	}
+	return data, nil
+}
+
+// make makes the folder and says what is in it.
+func (f *targetsFlags) make(c *cobra.Command, dir string, s targets.Spec) error {
+	ctx, end := tellSigned(c.Context(), c.ErrOrStderr())
+	m, err := targets.Generate(ctx, dir, s, version(), f.force)
+	end()
+	var field *targets.FieldError
+	if errors.As(err, &field) {
+		return usage(fmt.Errorf("--%s: %w", strings.ReplaceAll(field.Field, "_", "-"), field.Err))
+	}
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return writeJSON(c.OutOrStdout(), m)
+	}
+	_, err = io.WriteString(c.OutOrStdout(), summary(dir, m))
+	return err
+}
+
+// summary says in a few lines what was made.
+func summary(dir string, m *targets.Manifest) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s: %d requests of kind %s", dir, m.Requests, m.Kind)
+	var by []string
+	for _, alg := range keys.Algs() {
+		if n := m.Requested[alg]; n > 0 {
+			by = append(by, fmt.Sprintf("%s %d", alg, n))
+		}
+	}
+	if len(by) > 0 {
+		fmt.Fprintf(&out, " (%s), tokens from %s", strings.Join(by, ", "), m.BaseTime.Format(time.RFC3339))
+	}
+	out.WriteByte('\n')
+	if m.Reserve > 0 {
+		fmt.Fprintf(&out, "each is to be sent once; %d further ones at the end are for the preflight\n", m.Reserve)
+	}
+	if e := m.Expiry; e != nil {
+		fmt.Fprintf(&out, "%d tokens expire within %d s of the router's start, the first after %d s (leeway %d s)\n", e.Expire, e.DurationS, e.FirstS, e.LeewayS)
+	}
+	var names []string
+	for _, file := range m.Files {
+		names = append(names, file.Path)
+	}
+	fmt.Fprintf(&out, "files: %s\n", strings.Join(append(names, targets.ManifestName), " "))
+	if m.Warning != "" {
+		out.WriteString("the keys are for tests only: anyone can make them again, from the seed\n")
+	}
+	return out.String()
+}
+
+// tellSigned shows on a terminal how far it is, once that has taken a second.
+func tellSigned(ctx context.Context, w io.Writer) (_ context.Context, end func()) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return ctx, func() {}
+	}
+	start, shown := time.Now(), false
+	ctx = targets.WithProgress(ctx, func(done, total int) {
+		if time.Since(start) > time.Second {
+			fmt.Fprintf(w, "\r\x1b[K%d %% of %d tokens signed", 100*done/total, total)
+			shown = true
+		}
+	})
+	return ctx, func() {
+		if shown {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+func stringsOf[T ~string](words []T) (all []string) {
+	for _, w := range words {
+		all = append(all, string(w))
+	}
+	return all
+}
+
+func wordsOf[T ~string](words []T, between string) string {
+	return strings.Join(stringsOf(words), between)
+}

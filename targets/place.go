@@ -1,0 +1,199 @@
+package targets
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// place is where a folder comes to be. Everything is written into a hidden
+// folder beside it, which then gets its name: whoever looks sees all or nothing.
+type place struct {
+	dir     string   // where it is to be
+	temp    string   // where it is meanwhile
+	parents []string // folders that were made on the way, outermost first
+	old     bool     // there is an earlier one in dir, to be replaced
+}
+
+// newPlace looks whether dir can be made, and may be: it is new or empty, or
+// with force a folder in which every file is plumbline's own.
+func newPlace(dir string, force bool) (*place, error) {
+	if dir == "" {
+		return nil, errors.New("the folder's name is empty; is a variable not set?")
+	}
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: full}
+	switch info, err := os.Lstat(full); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if p.dir, err = filepath.EvalSymlinks(full); err != nil {
+				return nil, fmt.Errorf("%s is a symbolic link to nothing: %w", dir, err)
+			}
+		}
+		if p.old, err = mayReplace(p.dir, dir, force); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.begin()
+}
+
+// mayReplace says whether there is something in a folder, or why it must stay.
+func mayReplace(full, dir string, force bool) (old bool, err error) {
+	info, err := os.Stat(full)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("%s is a file; name a new folder", dir)
+	}
+	if here, err := os.Stat("."); err == nil && os.SameFile(info, here) {
+		return false, fmt.Errorf("%s is the folder you are in, which cannot be replaced as a whole; name one in it, or another", dir)
+	}
+	entries, err := os.ReadDir(full)
+	switch {
+	case err != nil:
+		return false, err
+	case len(entries) == 0:
+		return false, nil
+	case !force:
+		return false, fmt.Errorf("%s is not empty; name another folder, or replace what plumbline has made there with --force", dir)
+	}
+	m, _, err := readManifest(full)
+	if err != nil {
+		return false, err
+	}
+	if m == nil {
+		return false, fmt.Errorf("%s has no %s of plumbline, so it is not ours to replace; name another folder, or remove this one yourself", dir, ManifestName)
+	}
+	return true, onlyOurs(full, dir, m)
+}
+
+// onlyOurs refuses a folder with a file that the manifest does not name.
+func onlyOurs(full, dir string, m *Manifest) error {
+	ours := map[string]bool{ManifestName: true}
+	for _, f := range m.Files {
+		ours[f.Path] = true
+	}
+	return filepath.WalkDir(full, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(full, path)
+		if err == nil && !ours[filepath.ToSlash(name)] {
+			err = fmt.Errorf("%s also holds %s, which plumbline did not make; move it away", dir, name)
+		}
+		return err
+	})
+}
+
+func (p *place) begin() (err error) {
+	for at := filepath.Dir(p.dir); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		p.parents = append([]string{at}, p.parents...)
+	}
+	if err := os.MkdirAll(filepath.Dir(p.dir), 0o755); err != nil {
+		return errors.Join(err, p.discard())
+	}
+	if p.temp, err = os.MkdirTemp(filepath.Dir(p.dir), "."+filepath.Base(p.dir)+".new-"); err != nil {
+		return errors.Join(fmt.Errorf("%w; the folder is made beside its place, and then named", err), p.discard())
+	}
+	return nil
+}
+
+// discard removes what was made.
+func (p *place) discard() error {
+	var errs []error
+	if p.temp != "" {
+		errs = append(errs, os.RemoveAll(p.temp))
+	}
+	for i := len(p.parents) - 1; i >= 0; i-- {
+		// Somebody else may have put something there by now.
+		if os.Remove(p.parents[i]) != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// put gives the folder its name.
+func (p *place) put() error {
+	if err := os.Chmod(p.temp, 0o755); err != nil {
+		return err
+	}
+	aside, moved := strings.Replace(p.temp, ".new-", ".old-", 1), false
+	if p.old {
+		err := os.Rename(p.dir, aside)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		moved = err == nil
+	}
+	// Not os.Rename, which refuses a folder even if it is empty.
+	if err := syscall.Rename(p.temp, p.dir); err != nil {
+		err := &os.LinkError{Op: "rename", Old: p.temp, New: p.dir, Err: err}
+		if moved {
+			return errors.Join(err, os.Rename(aside, p.dir))
+		}
+		return err
+	}
+	if moved {
+		return os.RemoveAll(aside)
+	}
+	return nil
+}
+
+// create writes a file and hashes it.
+func (p *place) create(ctx context.Context, name string, fill func(io.Writer) error) (f ManifestFile, err error) {
+	path := filepath.Join(p.temp, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return f, err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return f, err
+	}
+	sum := sha256.New()
+	count := &counter{}
+	err = fill(io.MultiWriter(file, sum, count))
+	if err == nil {
+		err = file.Chmod(0o644) // also where the umask is strict: a router may run as another user
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return f, err
+	}
+	return ManifestFile{Path: name, SHA256: hex.EncodeToString(sum.Sum(nil)), Bytes: count.bytes}, nil
+}
+
+// bytesOf fills a file with data.
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+type counter struct{ bytes int64 }
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.bytes += int64(len(b))
+	return len(b), nil
+}
