@@ -59,7 +59,7 @@ func newClaims(template json.RawMessage, seed uint64) (*claims, error) {
 		return nil, err
 	}
 	own["iat"], own["nbf"], own["exp"] = []piece{{name: issuedAt}}, []piece{{name: issuedAt}}, []piece{{name: expires}}
-	c.pieces = join(objectOf(own))
+	c.pieces = objectOf(own)
 	return c, nil
 }
 
@@ -233,7 +233,7 @@ func (t *templateReader) items(path string) ([]piece, error) {
 		out = append(out, v...)
 	}
 	_, err := t.dec.Token()
-	return append(out, piece{text: "]"}), err
+	return join(append(out, piece{text: "]"})), err
 }
 
 // objectOf writes members as a JSON object, sorted by name.
@@ -251,7 +251,7 @@ func objectOf(members map[string][]piece) []piece {
 		out = append(out, piece{text: `"` + escape(name) + `":`})
 		out = append(out, members[name]...)
 	}
-	return append(out, piece{text: "}"})
+	return join(append(out, piece{text: "}"}))
 }
 
 // textOf writes a string with its placeholders as a JSON string.

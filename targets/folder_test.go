@@ -221,7 +221,7 @@ func TestCancelledGenerateLeavesNothing(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		begun := false
 		told := targets.WithProgress(ctx, func(done, total int) {
-			files, _ := filepath.Glob(root + "/x/.a.new-*/targets.http")
+			files, _ := filepath.Glob(root + "/x/.plumbline-new-*/targets.http")
 			begun = len(files) == 1 && done > 0 && done < total && total == s.Count
 			cancel(cause)
 		})
@@ -240,6 +240,40 @@ func TestCancelledGenerateLeavesNothing(t *testing.T) {
 	root := t.TempDir()
 	if _, err := targets.Generate(ctx, filepath.Join(root, "a"), specOf(targets.JWTCache), "test", false); !errors.Is(err, cause) || len(tree(t, root)) > 0 {
 		t.Errorf("cancelled before it began: %v, %v", err, tree(t, root))
+	}
+}
+
+// What a killed plumbline has left goes with the next one, but not what somebody
+// is at work in.
+func TestGenerateSweeps(t *testing.T) {
+	root := t.TempDir()
+	left, used := filepath.Join(root, ".plumbline-new-1"), filepath.Join(root, ".plumbline-new-2")
+	for _, dir := range []string{left, used} {
+		os.Mkdir(dir, 0o700)
+		write(t, filepath.Join(dir, "targets.http"), "GET /")
+	}
+	write(t, filepath.Join(root, ".plumbline-new-file"), "")
+	lock, err := os.Open(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := targets.Generate(t.Context(), filepath.Join(root, "a"), quickly(targets.JWTCache), "test", false); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{".plumbline-new-2", ".plumbline-new-file", "a"}, names); diff != "" {
+		t.Error(diff)
 	}
 }
 

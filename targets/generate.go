@@ -67,7 +67,9 @@ func (p *place) make(ctx context.Context, r *recipe, tool string) (m *Manifest, 
 	defer func() {
 		if err != nil {
 			m, err = nil, errors.Join(fmt.Errorf("making targets: %w", err), p.discard())
+			return
 		}
+		p.lock.Close()
 	}()
 	if r.spec.Kind == Mixed {
 		m, err = r.copy(ctx, p)
@@ -90,33 +92,33 @@ const warning = "For tests only: anyone can make these keys and tokens again, fr
 // manifest it returns what is known then.
 func (r *recipe) generate(ctx context.Context, p *place) (*Manifest, error) {
 	s := r.spec
-	make, err := newMaker(ctx, s, r.claims)
+	set, err := newMaker(ctx, s, r.claims)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manifest{
 		Warning: warning, Kind: s.Kind, Seed: s.Seed, BaseTime: s.BaseTime,
-		Requests: s.Count, Reserve: make.reserve(), Once: s.Kind.Once(), Requested: map[keys.Alg]int{},
+		Requests: s.Count, Reserve: set.reserve(), Once: s.Kind.Once(), Requested: map[keys.Alg]int{},
 	}
 	m.RSABits = s.rsaBits()
-	if m.Files, err = writeKeys(ctx, p, make.ring); err != nil {
+	if m.Files, err = writeKeys(ctx, p, set.ring); err != nil {
 		return nil, err
 	}
-	end := s.Count + make.reserve()
-	sum, err := make.file(ctx, p, m, TargetsFile, 0, end)
+	end := s.Count + set.reserve()
+	sum, err := set.file(ctx, p, m, TargetsFile, 0, end)
 	if err != nil {
 		return nil, err
 	}
-	for place, alg := range make.algs {
+	for place, alg := range set.algs {
 		m.Requested[alg] = sum.requests[alg]
-		if place < make.reserve() {
+		if place < set.reserve() {
 			m.Requested[alg]--
 		}
 	}
 	if s.Kind == JWTCacheWorst {
-		t := make.times
+		t := set.times
 		m.Expiry = &Expiry{DurationS: int(t.duration), LeewayS: int(t.leeway), FirstS: int(t.first), Expire: sum.expire}
-		if _, err := make.file(ctx, p, m, ExpiredFile, end, end+len(make.algs)); err != nil {
+		if _, err := set.file(ctx, p, m, ExpiredFile, end, end+len(set.algs)); err != nil {
 			return nil, err
 		}
 	}

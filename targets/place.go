@@ -12,13 +12,16 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // place is where a folder comes to be. Everything is written into a hidden
 // folder beside it, which then gets its name: whoever looks sees all or nothing.
 type place struct {
 	dir     string   // where it is to be
-	temp    string   // where it is meanwhile
+	temp    string   // where it is meanwhile, hidden
+	lock    *os.File // of temp: it is being worked in
 	parents []string // folders that were made on the way, outermost first
 	old     bool     // there is an earlier one in dir, to be replaced
 }
@@ -100,27 +103,80 @@ func onlyOurs(full, dir string, m *Manifest) error {
 	})
 }
 
+// hidden begins the names of the folders in which sets are made.
+const hidden = ".plumbline-new-"
+
 func (p *place) begin() (err error) {
-	for at := filepath.Dir(p.dir); ; at = filepath.Dir(at) {
+	parent := filepath.Dir(p.dir)
+	for at := parent; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		p.parents = append([]string{at}, p.parents...)
 	}
-	if err := os.MkdirAll(filepath.Dir(p.dir), 0o755); err != nil {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return errors.Join(err, p.discard())
 	}
-	if p.temp, err = os.MkdirTemp(filepath.Dir(p.dir), "."+filepath.Base(p.dir)+".new-"); err != nil {
+	sweep(parent)
+	if p.temp, p.lock, err = lockedTemp(parent); err != nil {
 		return errors.Join(fmt.Errorf("%w; the folder is made beside its place, and then named", err), p.discard())
 	}
 	return nil
+}
+
+// lockedTemp makes a hidden folder that says by a lock that somebody is at work
+// in it. A sweep may come between the making and the lock: then there is another.
+func lockedTemp(parent string) (temp string, lock *os.File, err error) {
+	for {
+		if temp, err = os.MkdirTemp(parent, hidden); err != nil {
+			return "", nil, err
+		}
+		lock, err := os.Open(temp)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", nil, errors.Join(err, os.Remove(temp))
+		}
+		// Where a file system knows no locks there are no sweeps, either.
+		held := !errors.Is(tryLock(lock), unix.EWOULDBLOCK)
+		if there, err := os.Stat(temp); held && err == nil && sameFile(lock, there) {
+			return temp, lock, nil
+		}
+		lock.Close()
+	}
+}
+
+func tryLock(dir *os.File) error { return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+
+func sameFile(f *os.File, there fs.FileInfo) bool {
+	info, err := f.Stat()
+	return err == nil && os.SameFile(info, there)
+}
+
+// sweep removes what a killed plumbline has left: hidden folders that nobody
+// has locked. What cannot be removed stays; nothing depends on it.
+func sweep(parent string) {
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), hidden) {
+			continue
+		}
+		dir := filepath.Join(parent, e.Name())
+		if f, err := os.Open(dir); err == nil {
+			if tryLock(f) == nil {
+				os.RemoveAll(dir)
+			}
+			f.Close()
+		}
+	}
 }
 
 // discard removes what was made.
 func (p *place) discard() error {
 	var errs []error
 	if p.temp != "" {
-		errs = append(errs, os.RemoveAll(p.temp))
+		errs = append(errs, os.RemoveAll(p.temp), p.lock.Close())
 	}
 	for i := len(p.parents) - 1; i >= 0; i-- {
 		// Somebody else may have put something there by now.
@@ -136,7 +192,7 @@ func (p *place) put() error {
 	if err := os.Chmod(p.temp, 0o755); err != nil {
 		return err
 	}
-	aside, moved := strings.Replace(p.temp, ".new-", ".old-", 1), false
+	aside, moved := strings.Replace(p.temp, hidden, ".plumbline-old-", 1), false
 	if p.old {
 		err := os.Rename(p.dir, aside)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

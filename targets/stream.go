@@ -1,11 +1,11 @@
 package targets
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -207,13 +207,13 @@ func expOf(token string) (int64, error) {
 	}
 	object, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("the token's claims: %w", err)
 	}
 	var claims struct {
 		Exp *int64 `json:"exp"`
 	}
-	if err := json.NewDecoder(bytes.NewReader(object)).Decode(&claims); err != nil {
-		return 0, err
+	if err := json.Unmarshal(object, &claims); err != nil {
+		return 0, fmt.Errorf("the token's claims: %w", err)
 	}
 	if claims.Exp == nil {
 		return 0, errors.New("the token has no exp")

@@ -85,10 +85,10 @@ const usualRun = 20 * time.Second
 func (f *targetsFlags) add(c *cobra.Command) {
 	usual := targets.DefaultSpec(targets.JWTCache)
 	flags := c.Flags()
-	flags.StringVarP(&f.kind, "kind", "k", "", wordsOf(targets.Kinds(), ", "))
+	flags.StringVar(&f.kind, "kind", "", wordsOf(targets.Kinds(), ", "))
 	flags.Uint64Var(&f.seed, "seed", usual.Seed, "what keys and order come from: the same `number`, the same bytes")
 	flags.StringVar(&f.baseTime, "base-time", usual.BaseTime.Format(time.RFC3339), "`moment` at which the tokens begin, and the router's clock is to start")
-	flags.IntVarP(&f.count, "count", "n", usual.Count, "how many requests")
+	flags.IntVar(&f.count, "count", usual.Count, "how many requests")
 	flags.StringVar(&f.method, "method", usual.Method, "method of every request")
 	flags.StringVar(&f.url, "url", usual.URL, "URL of every request; its host does not matter")
 	flags.IntVar(&f.rsaBits, "rsa-bits", usual.RSABits, "size of the RSA key, from 2048 on")
