@@ -462,3 +462,25 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// What Check lets pass is not so large that Read refuses it, nor is much less
+// refused.
+func TestWhatIsMadeCanBeRead(t *testing.T) {
+	for _, alg := range keys.Algs() {
+		s := specOf(targets.JWTUnique)
+		s.Algs, s.Count, s.URL = []keys.Alg{alg}, 100, "http://router/{alg}/authors?select=*"
+		_, m := generate(t, s)
+		each := m.Files[len(m.Files)-1].Bytes / int64(m.Requests+m.Reserve)
+		if name := m.Files[len(m.Files)-1].Path; name != targets.TargetsFile {
+			t.Fatalf("the last file is %s", name)
+		}
+		most, less, more := int64(256<<20)/each, s, s
+		less.Count, more.Count = int(most*9/10), int(most*101/100)
+		if err := less.Check(); err != nil {
+			t.Errorf("%s: a file of 230 MiB is refused: %v", alg, err)
+		}
+		if err := more.Check(); err == nil {
+			t.Errorf("%s: a file of 259 MiB is not refused", alg)
+		}
+	}
+}

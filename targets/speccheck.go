@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -213,11 +214,11 @@ func (s Spec) checkSize() error {
 	return nil
 }
 
-// size is that of a request in the file, in bytes, a little too large.
+// size is that of a request in the file, in bytes.
 func (s Spec) size(alg keys.Alg, claims int) int {
 	signature := map[keys.Alg]int{keys.HS256: 32, keys.RS256: s.RSABits / 8, keys.PS256: s.RSABits / 8, keys.ES256: 64, keys.EdDSA: 64}[alg]
-	const header, rest = 80, 64 // of a token, base64; of the request but for its URL
-	return len(s.Method) + len(s.URL) + rest + header + (claims+signature)*4/3
+	const header = 64 // of the token, in base64; a little more than it has
+	return len(s.head(alg)) + header + len("..\n\n") + base64.RawURLEncoding.EncodedLen(claims) + base64.RawURLEncoding.EncodedLen(signature)
 }
 
 // unknown says which words there are, and which was meant.

@@ -86,7 +86,7 @@ func (m *maker) request(i int) (place int, exp int64) {
 // tally counts what was written.
 type tally struct {
 	requests map[keys.Alg]int
-	expire   int
+	expire   int // before the run's end
 }
 
 // chunkSize is how many requests a CPU makes at a time; few enough for those
@@ -112,17 +112,11 @@ func (m *maker) write(ctx context.Context, w io.Writer, from, to int, done func(
 	defer cancel()
 	workers := runtime.GOMAXPROCS(0)
 	queue, order := make(chan *chunk, 4*workers), make(chan *chunk, 4*workers)
-	free := make(chan *chunk, 8*workers)
 	all.Go(func() {
 		defer close(queue)
 		defer close(order)
 		for at := from; at < to; at += chunkSize {
-			c := &chunk{}
-			select {
-			case c = <-free:
-			default:
-			}
-			*c = chunk{from: at, to: min(at+chunkSize, to), out: c.out[:0], places: make([]int, len(m.algs)), made: make(chan struct{})}
+			c := &chunk{from: at, to: min(at+chunkSize, to), places: make([]int, len(m.algs)), made: make(chan struct{})}
 			select {
 			case order <- c:
 			case <-ctx.Done():
@@ -153,10 +147,6 @@ func (m *maker) write(ctx context.Context, w io.Writer, from, to int, done func(
 		}
 		sum.expire += c.expire
 		done(c.to)
-		select {
-		case free <- c:
-		default:
-		}
 	}
 	return sum, context.Cause(ctx)
 }
@@ -185,7 +175,7 @@ func (m *maker) fill(ctx context.Context, c *chunk) error {
 		if err != nil {
 			return err
 		}
-		if i < m.spec.Count && written+m.times.leeway < m.times.base+m.times.duration {
+		if written+m.times.leeway < m.times.base+m.times.duration {
 			c.expire++
 		}
 	}

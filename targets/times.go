@@ -44,16 +44,16 @@ func (s Spec) times() times {
 
 // exp is that of the k-th token, from 0. With D the duration, L the leeway and
 // F the seconds until the first is refused, the server refuses the k-th of N
-// from
+// from this moment on:
 //
 //	base + F + ⌊k·D/N⌋,    exp = that − L
 //
-// on. So a server that is asked at a steady pace, N requests in D, is
-// sent each token F seconds before it goes bad; it holds F seconds' worth of
-// live tokens, and one goes bad for each that comes. Of the N tokens those with
-// F + k·D/N < D, about the first (D−F)/D, go bad before the run ends. exp itself
-// lies before the base time where L > F: with a leeway of 30 s tokens
-// whose exp is spread over a run of 20 s would all outlive it.
+// So a server that is asked at a steady pace, N requests in D, gets each token
+// F seconds before it goes bad (less than 1 s less, as exp is in whole seconds);
+// it holds F seconds' worth of live tokens, and for each that comes one goes bad.
+// Those with F + ⌊k·D/N⌋ < D, about (D−F)/D of them, do so before the run ends.
+// exp lies before the base time where L > F: with a leeway of 30 s, tokens whose
+// exp itself is spread over a run of 20 s would all outlive it.
 func (t times) exp(k int) int64 {
 	if t.duration == 0 {
 		return t.last
