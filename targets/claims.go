@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func newClaims(template json.RawMessage, seed uint64) (*claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name := range own {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		if slices.ContainsFunc([]string{"iat", "nbf", "exp"}, func(s string) bool { return strings.EqualFold(s, name) }) {
 			return nil, fmt.Errorf("%s is set by the kind, from the base time; leave it out", excerpt(name))
 		}
@@ -71,8 +72,7 @@ func (c *claims) distinguish(own map[string][]piece) error {
 		sub = []piece{{text: `"user-`}, {name: "n"}, {text: `"`}}
 		own["sub"] = sub
 	}
-	isText := len(sub) > 0 && strings.HasPrefix(sub[0].text, `"`)
-	if !isText {
+	if !strings.HasPrefix(sub[0].text, `"`) {
 		return errors.New(`sub: wants a string, such as "user-{n}"`)
 	}
 	if holds(sub, "sub") {
@@ -238,13 +238,8 @@ func (t *templateReader) items(path string) ([]piece, error) {
 
 // objectOf writes members as a JSON object, sorted by name.
 func objectOf(members map[string][]piece) []piece {
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	out := []piece{{text: "{"}}
-	for i, name := range names {
+	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i > 0 {
 			out = append(out, piece{text: ","})
 		}

@@ -16,7 +16,7 @@ import (
 type progressKey struct{}
 
 // WithProgress has Generate and Cached tell how many of the requests are
-// written, a few times a second, from a goroutine of theirs.
+// written, a few times a second, before they return.
 func WithProgress(ctx context.Context, tell func(done, total int)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }

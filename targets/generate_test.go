@@ -1,9 +1,8 @@
 package targets_test
 
 import (
+	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
@@ -241,30 +242,65 @@ func TestTokensThatExpireInTheRun(t *testing.T) {
 	}
 }
 
+// Every request of a folder, the reserve and the refused ones too, is signed
+// with the key that its header names, as golang-jwt sees it by the sets in the
+// folder. That go-jose and openssl read the keys is shown in targets/keys.
 func TestTokensAreSignedWithTheKeysBesideThem(t *testing.T) {
-	s := quickly(targets.JWTUnique)
+	s := specOf(targets.JWTCacheWorst)
+	s.Algs = keys.Algs()
 	dir, _ := generate(t, s)
+	set := readSet(t, dir)
+	all, public := jwks(t, filepath.Join(dir, "jwks.json")), jwks(t, filepath.Join(dir, "jwks.public.json"))
 	secret, err := os.ReadFile(filepath.Join(dir, "hs.secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked := 0
-	for _, target := range readSet(t, dir).Targets {
-		if algOf(t, target) != keys.HS256 {
-			continue
-		}
+	checked := map[keys.Alg]int{}
+	for _, target := range slices.Concat(set.Targets, set.Reserve, set.Expired) {
+		alg := algOf(t, target)
 		token := strings.TrimPrefix(target.Header.Get("Authorization"), "Bearer ")
-		dot := strings.LastIndex(token, ".")
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(token[:dot]))
-		if base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) != token[dot+1:] {
-			t.Fatalf("the signature in line %d is not that of hs.secret", target.Line)
+		by := func(token *jwt.Token) (any, error) {
+			kid, _ := token.Header["kid"].(string)
+			if alg == keys.HS256 {
+				if got := all.Key(kid)[0].Key; !bytes.Equal(got.([]byte), secret) {
+					t.Fatal("the secret in jwks.json is not that of hs.secret")
+				}
+				return secret, nil
+			}
+			if found := public.Key(kid); len(found) != 1 || !found[0].IsPublic() {
+				return nil, fmt.Errorf("%d public keys are called %s", len(found), kid)
+			}
+			return public.Key(kid)[0].Key, nil
 		}
-		checked++
+		parser := jwt.NewParser(jwt.WithValidMethods([]string{string(alg)}), jwt.WithoutClaimsValidation())
+		if _, err := parser.Parse(token, by); err != nil {
+			t.Fatalf("%s:%d: %v", target.File, target.Line, err)
+		}
+		if _, err := parser.Parse(token[:len(token)-3]+"AAA", by); err == nil {
+			t.Fatalf("%s:%d: a spoilt signature is taken", target.File, target.Line)
+		}
+		checked[alg]++
 	}
-	if checked != 20 {
-		t.Errorf("%d tokens of HS256 instead of 20", checked)
+	for _, alg := range keys.Algs() {
+		if checked[alg] != 10 { // 8 for the load, one in the reserve, one that is refused
+			t.Errorf("%d tokens of %s were checked", checked[alg], alg)
+		}
 	}
+	if len(public.Key("hs256")) > 0 {
+		t.Error("the public set holds the secret")
+	}
+}
+
+func jwks(t *testing.T, path string) (set jose.JSONWebKeySet) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &set)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 func TestURLsAndClaims(t *testing.T) {

@@ -260,7 +260,7 @@ func summary(dir string, m *targets.Manifest) string {
 	}
 	out.WriteByte('\n')
 	if m.Reserve > 0 {
-		fmt.Fprintf(&out, "each is to be sent once; %d further ones at the end are for the preflight\n", m.Reserve)
+		fmt.Fprintf(&out, "each is to be sent once; at the end of the file stand %d more, for the preflight\n", m.Reserve)
 	}
 	if e := m.Expiry; e != nil {
 		fmt.Fprintf(&out, "%d tokens expire within %d s of the router's start, the first after %d s (leeway %d s)\n", e.Expire, e.DurationS, e.FirstS, e.LeewayS)
