@@ -123,7 +123,7 @@ func TestGenerateRefusesFolders(t *testing.T) {
 			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
 			os.Truncate(root+"/a/manifest.json", 100)
 			return root + "/a"
-		}, true, "/a/manifest.json: unexpected end of JSON input"},
+		}, true, "/a/manifest.json: unexpected end of JSON input, so it cannot be told which files of "},
 		{"more than ours", func(root string) string {
 			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
 			os.Mkdir(root+"/a/sub", 0o755)
@@ -454,6 +454,9 @@ func TestMixedRefuses(t *testing.T) {
 	}
 	refuses(t, "no file", filepath.Join(from, "nowhere.http"), "from: reading targets: open")
 	refuses(t, "folder", from, "is not a regular file")
+	write(t, filepath.Join(from, "targets.http"), "GET /")
+	write(t, filepath.Join(from, "manifest.json"), "{")
+	refuses(t, "broken manifest", filepath.Join(from, "targets.http"), "manifest.json: unexpected end of JSON input; remove it if the targets were not generated")
 	refuses(t, "generated", filepath.Join(jwt, "targets.http"), "was made as jwt-unique, with keys and a reserve that a copy would lose; use its folder as it is")
 }
 
@@ -591,4 +594,34 @@ func TestCachedAtOnce(t *testing.T) {
 	if err != nil || len(entries) != 1 || slices.ContainsFunc(dirs, func(d string) bool { return d != dirs[0] }) {
 		t.Errorf("%v in the folder, %v returned (%v)", entries, dirs, err)
 	}
+}
+
+// FuzzManifest: whatever stands beside a target file, it is an error, or not
+// ours, or it says what is there.
+func FuzzManifest(f *testing.F) {
+	s := quickly(targets.JWTUnique)
+	s.Count, s.Algs = 3, s.Algs[:1]
+	dir, m := generate(f, s)
+	whole, err := m.JSON()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	for _, other := range []string{"", "{}", "[]", `{"format": 1, "kind": "mixed", "files": []}`, `{"format": 1, "kind": null, "files": null}`, `{"format": "1", "kind": 2, "files": 3}`} {
+		f.Add([]byte(other))
+	}
+	f.Add([]byte(strings.Replace(string(whole), `"requests": 3`, `"requests": 4`, 1)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		write(t, filepath.Join(dir, targets.ManifestName), string(data))
+		set, err := targets.Read(filepath.Join(dir, targets.TargetsFile))
+		switch {
+		case err != nil:
+		case set.Manifest == nil:
+			if len(set.Targets) != 4 || set.Reserve != nil {
+				t.Fatalf("%d targets and a reserve of %d without a manifest", len(set.Targets), len(set.Reserve))
+			}
+		case set.Manifest.Requests != len(set.Targets) || set.Manifest.Reserve != len(set.Reserve) || len(set.Targets)+len(set.Reserve) != 4:
+			t.Fatalf("%d targets and a reserve of %d for %s", len(set.Targets), len(set.Reserve), data)
+		}
+	})
 }

@@ -376,6 +376,11 @@ func TestGolden(t *testing.T) {
 			for _, f := range m.Files {
 				fmt.Fprintf(&got, "%s %s %s %d\n", kind, f.SHA256, f.Path, f.Bytes)
 			}
+			manifest, err := m.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&got, "%s %s %s %d\n", kind, sum(string(manifest)), targets.ManifestName, len(manifest))
 		}
 		path := filepath.Join("testdata", "golden.txt")
 		if os.Getenv("UPDATE") != "" {

@@ -44,7 +44,7 @@ func readManifest(dir string) (*Manifest, []byte, error) {
 	}
 	m, err := parseManifest(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w; make the folder again, or remove %s to read the targets without it", name, err, ManifestName)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return m, data, nil
 }
@@ -118,8 +118,11 @@ func (s *Set) addManifest(name string) error {
 	}
 	dir := filepath.Dir(name)
 	m, data, err := readManifest(dir)
-	if err != nil || m == nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("%w; make the folder again, or remove %s to use the targets without it", err, ManifestName)
+	}
+	if m == nil {
+		return nil
 	}
 	s.Manifest = m
 	if err := s.addFiles(dir); err != nil {

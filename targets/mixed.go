@@ -53,7 +53,13 @@ func (s Spec) source() (targets int, files []copied, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if m, _, err := readManifest(folder); err == nil && m != nil && m.Kind != Mixed && filepath.Base(s.From) == TargetsFile {
+	if filepath.Base(s.From) != TargetsFile {
+		return len(set.Targets), files, nil
+	}
+	switch m, _, err := readManifest(folder); {
+	case err != nil:
+		return 0, nil, fmt.Errorf("%w; remove it if the targets were not generated", err)
+	case m != nil && m.Kind != Mixed:
 		return 0, nil, fmt.Errorf("%s was made as %s, with keys and a reserve that a copy would lose; use its folder as it is", s.From, m.Kind)
 	}
 	return len(set.Targets), files, nil

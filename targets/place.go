@@ -77,7 +77,7 @@ func mayReplace(full, dir string, force bool) (old bool, err error) {
 	}
 	m, _, err := readManifest(full)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%w, so it cannot be told which files of %s are ours to replace; remove the folder yourself", err, dir)
 	}
 	if m == nil {
 		return false, fmt.Errorf("%s has no %s of plumbline, so it is not ours to replace; name another folder, or remove this one yourself", dir, ManifestName)
