@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"crypto/rsa"
-	"errors"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -13,16 +12,16 @@ import (
 
 const exponent = 65537
 
-// millerRabin is how many rounds a candidate has to pass, beside a Baillie-PSW
-// test. crypto/rand.Prime takes 20 rounds and the same test; crypto/rsa, by the
-// formula behind FIPS 186-5 table B.1 (random candidates, not an adversary's),
-// takes 5 for primes of 1,024 bits and fewer for longer ones.
+// millerRabin is how many rounds (FIPS 186-5 B.3.1) a candidate has to pass,
+// beside the Baillie-PSW test of math/big: as many as crypto/rand.Prime takes.
+// crypto/rsa takes 5 for primes of 1,024 bits and 4 or 3 for longer ones, which
+// is enough for candidates that are drawn at random.
 const millerRabin = 20
 
-// newRSA makes an RSA key by FIPS 186-5, A.1.3 (probable primes) and A.1.1. The
-// standard library's own search takes no seed. The two primes are searched for
-// at the same time, each in its own stream, so that it is of no account which
-// is found first.
+// newRSA makes an RSA key as FIPS 186-5 says in A.1.1 and A.1.3 (probable
+// primes); the standard library's own search takes no seed. The two primes are
+// searched for at the same time, each in a stream of its own, so that it is of
+// no account which is found first.
 func newRSA(ctx context.Context, seed uint64, nlen int) (*rsa.PrivateKey, error) {
 	pStream := stream(fmt.Sprintf("rsa-%d p", nlen), seed)
 	qStream := stream(fmt.Sprintf("rsa-%d q", nlen), seed)
@@ -33,7 +32,7 @@ func newRSA(ctx context.Context, seed uint64, nlen int) (*rsa.PrivateKey, error)
 	search.Wait()
 	for ctx.Err() == nil {
 		if d := privateExponent(p, q, nlen); d != nil {
-			return keyOf(p, q, d, nlen)
+			return keyOf(p, q, d)
 		}
 		q = nextPrime(ctx, qStream, nlen/2)
 	}
@@ -57,19 +56,13 @@ func privateExponent(p, q *big.Int, nlen int) *big.Int {
 	return d
 }
 
-func keyOf(p, q, d *big.Int, nlen int) (*rsa.PrivateKey, error) {
+func keyOf(p, q, d *big.Int) (*rsa.PrivateKey, error) {
 	k := &rsa.PrivateKey{
 		PublicKey: rsa.PublicKey{N: new(big.Int).Mul(p, q), E: exponent},
 		D:         d,
 		Primes:    []*big.Int{p, q},
 	}
-	if k.N.BitLen() != nlen {
-		return nil, fmt.Errorf("an RSA modulus of %d bits, want %d: the prime search is wrong", k.N.BitLen(), nlen)
-	}
 	k.Precompute()
-	if k.Precomputed.Dp == nil {
-		return nil, errors.New("crypto/rsa does not take the key: the prime search is wrong")
-	}
 	return k, k.Validate()
 }
 
@@ -79,9 +72,11 @@ func power2(n int) *big.Int { return new(big.Int).Lsh(one, uint(n)) }
 
 // nextPrime is the first candidate of a stream that is prime and whose
 // predecessor has no factor in common with the exponent; nil if ctx ends
-// first. Each candidate is drawn anew (not counted up from the last one), its
-// top two bits set so that the product of two has its full length. What is
-// found depends on the candidates alone, not on how they are tested.
+// first. Each candidate is drawn anew, not counted up from the last one, and has
+// its top two bits set: the product of two such primes has its full length.
+//
+// What is found depends on the candidates alone, not on how they are tested: a
+// better sieve changes no key.
 func nextPrime(ctx context.Context, bytes *rand.ChaCha8, length int) *big.Int {
 	raw := make([]byte, (length+7)/8)
 	n, rest := new(big.Int), new(big.Int)

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/json"
@@ -23,7 +24,7 @@ func (r *Ring) Files() ([]File, error) {
 		return nil, err
 	}
 	if r.hs != nil {
-		files = append(files, File{"hs.secret", r.hs})
+		files = append(files, File{"hs.secret", bytes.Clone(r.hs)})
 	}
 	if r.rsa != nil {
 		files, err = appendPEM(files, "rsa", r.rsa)

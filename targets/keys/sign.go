@@ -10,7 +10,6 @@ import (
 	"encoding/asn1"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
 
@@ -24,7 +23,7 @@ func (r *Ring) Sign(alg Alg, claims []byte) (string, error) {
 	if k == nil {
 		return "", fmt.Errorf("no key for algorithm %q in the ring: name it when the keys are made", alg)
 	}
-	if !bytes.HasPrefix(claims, []byte("{")) || !json.Valid(claims) {
+	if !bytes.HasPrefix(bytes.TrimLeft(claims, " \t\r\n"), []byte("{")) || !json.Valid(claims) {
 		return "", fmt.Errorf("claims are not a JSON object: %.60q", claims)
 	}
 	signed := k.header + encode(claims)
@@ -76,9 +75,10 @@ func (es256) Sign(signed string, private any) ([]byte, error) {
 	return raw, nil
 }
 
-// ps256 signs with a salt that is the SHA-256 of the message. crypto/rsa.SignPSS
-// takes the salt from a reader today but promises so nowhere, and a key's
-// signature is to be the same in every version of Go.
+// ps256 signs with a salt that is the SHA-256 of the message, 32 bytes long as
+// RFC 7518 3.5 demands. crypto/rsa.SignPSS takes its salt from a reader, but
+// does not promise to: Go 1.26 stopped to heed such readers in most of crypto.
+// A token is to be the same in every version, so the encoding is done here.
 type ps256 struct{ jwt.SigningMethod }
 
 func (ps256) Alg() string { return string(PS256) }
@@ -86,21 +86,15 @@ func (ps256) Alg() string { return string(PS256) }
 func (ps256) Sign(signed string, private any) ([]byte, error) {
 	k := private.(*rsa.PrivateKey)
 	digest := sha256.Sum256([]byte(signed))
-	encoded, err := encodePSS(digest[:], digest[:], k.N.BitLen()-1)
-	if err != nil {
-		return nil, err
-	}
-	return decrypt(k, encoded), nil
+	return decrypt(k, encodePSS(digest[:], digest[:], k.N.BitLen()-1)), nil
 }
 
 // encodePSS is EMSA-PSS-ENCODE of RFC 8017 9.1.1 with SHA-256 and MGF1, from
-// the message's digest on.
-func encodePSS(digest, salt []byte, emBits int) ([]byte, error) {
+// the message's digest on. emBits is one less than the modulus has, which is
+// far more than what is to be put in.
+func encodePSS(digest, salt []byte, emBits int) []byte {
 	em := make([]byte, (emBits+7)/8)
 	dbLen := len(em) - sha256.Size - 1
-	if dbLen < len(salt)+2 {
-		return nil, errors.New("the RSA modulus is too short for PSS")
-	}
 	h := sha256.New()
 	h.Write(make([]byte, 8))
 	h.Write(digest)
@@ -114,7 +108,7 @@ func encodePSS(digest, salt []byte, emBits int) ([]byte, error) {
 	db[0] &= 0xff >> (8*len(em) - emBits)
 	copy(em[dbLen:], hash)
 	em[len(em)-1] = 0xbc
-	return em, nil
+	return em
 }
 
 // maskWith adds MGF1 (RFC 8017 B.2.1) of seed to db.
