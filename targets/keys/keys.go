@@ -78,7 +78,7 @@ func New(ctx context.Context, seed uint64, rsaBits int, algs []Alg) (*Ring, erro
 		if !slices.Contains(algs, alg) {
 			continue
 		}
-		method, private, err := r.make(ctx, seed, rsaBits, alg)
+		method, private, err := r.generate(ctx, seed, rsaBits, alg)
 		if err != nil {
 			return nil, fmt.Errorf("making the key of %s: %w", alg, err)
 		}
@@ -111,8 +111,8 @@ func known() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(Algs()), " ", ", "), "[]")
 }
 
-// make makes an algorithm's key, once for those that share one.
-func (r *Ring) make(ctx context.Context, seed uint64, rsaBits int, alg Alg) (method jwt.SigningMethod, private any, err error) {
+// generate makes an algorithm's key, once for those that share one.
+func (r *Ring) generate(ctx context.Context, seed uint64, rsaBits int, alg Alg) (method jwt.SigningMethod, private any, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
@@ -146,18 +146,18 @@ func stream(name string, seed uint64) *rand.ChaCha8 {
 
 // newSecret makes 64 printable characters that hold 384 bits: a secret is
 // often handed over in an environment variable or typed into a configuration.
-func newSecret(bytes *rand.ChaCha8) []byte {
+func newSecret(random *rand.ChaCha8) []byte {
 	raw := make([]byte, 48)
-	bytes.Read(raw)
+	random.Read(raw)
 	return []byte(encode(raw))
 }
 
 // newEC takes the first scalar of the stream that is in range (FIPS 186-5
 // A.2.2, rejection sampling).
-func newEC(bytes *rand.ChaCha8) (*ecdsa.PrivateKey, error) {
+func newEC(random *rand.ChaCha8) (*ecdsa.PrivateKey, error) {
 	scalar := make([]byte, 32)
 	for range 100 { // one in 2^32 is out of range
-		bytes.Read(scalar)
+		random.Read(scalar)
 		if k, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar); err == nil {
 			return k, nil
 		}
@@ -165,9 +165,9 @@ func newEC(bytes *rand.ChaCha8) (*ecdsa.PrivateKey, error) {
 	return nil, errors.New("no scalar of P-256 in 100 tries: crypto/ecdsa refuses them all")
 }
 
-func newEd(bytes *rand.ChaCha8) ed25519.PrivateKey {
+func newEd(random *rand.ChaCha8) ed25519.PrivateKey {
 	seed := make([]byte, ed25519.SeedSize)
-	bytes.Read(seed)
+	random.Read(seed)
 	return ed25519.NewKeyFromSeed(seed)
 }
 

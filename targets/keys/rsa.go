@@ -77,11 +77,11 @@ func power2(n int) *big.Int { return new(big.Int).Lsh(one, uint(n)) }
 //
 // What is found depends on the candidates alone, not on how they are tested: a
 // better sieve changes no key.
-func nextPrime(ctx context.Context, bytes *rand.ChaCha8, length int) *big.Int {
+func nextPrime(ctx context.Context, random *rand.ChaCha8, length int) *big.Int {
 	raw := make([]byte, (length+7)/8)
 	n, rest := new(big.Int), new(big.Int)
 	for ctx.Err() == nil {
-		bytes.Read(raw)
+		random.Read(raw)
 		raw[0] &= 0xff >> (8*len(raw) - length)
 		n.SetBytes(raw)
 		n.SetBit(n, length-1, 1).SetBit(n, length-2, 1).SetBit(n, 0, 1)
