@@ -45,7 +45,10 @@ func (s signals) kill() {
 }
 
 // EndGroup kills a process group and returns when nothing of it runs any more.
+// What libfaketime leaves of it goes, too.
 func EndGroup(group int) {
+	ended := append(groupMembers(group), group)
+	defer func() { removeClockFiles(ended) }()
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
 		// Where nobody waits for the dead they stay in their group.
 		if syscall.Kill(-group, syscall.SIGKILL) != nil || len(groupMembers(group)) == 0 {

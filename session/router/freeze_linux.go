@@ -186,8 +186,10 @@ func (c *cgroup) kill() {
 	c.empty()
 }
 
-// empty kills all that is in the cgroup.
+// empty kills all that is in the cgroup. What libfaketime leaves of it goes, too.
 func (c *cgroup) empty() {
+	ended := c.pids()
+	defer func() { removeClockFiles(ended) }()
 	_ = os.WriteFile(filepath.Join(c.folder.Name(), "cgroup.kill"), []byte("1"), 0) // from Linux 5.14
 	// A process may fork while it is being killed, so look again until none is left.
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -195,6 +197,7 @@ func (c *cgroup) empty() {
 		if len(pids) == 0 {
 			return
 		}
+		ended = append(ended, pids...)
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -21,6 +21,7 @@ import (
 func EndMarked(mark string, grace time.Duration) {
 	begun := time.Now()
 	ending, groups := map[int]bool{}, map[int]bool{}
+	var ended []int
 	// A process may fork while it is being ended, so look again until none is left.
 	for time.Since(begun) < grace+patience {
 		for pid, group := range marked(mark) {
@@ -38,7 +39,11 @@ func EndMarked(mark string, grace time.Duration) {
 		// One that has lost its memory has no environment, but still its files.
 		maps.DeleteFunc(ending, func(pid int, _ bool) bool {
 			state, _ := readStat(fmt.Sprintf("/proc/%d/stat", pid))
-			return state == "" || state == "Z"
+			if state == "" || state == "Z" {
+				ended = append(ended, pid)
+				return true
+			}
+			return false
 		})
 		if len(ending) == 0 {
 			break
@@ -48,6 +53,7 @@ func EndMarked(mark string, grace time.Duration) {
 	for group := range groups { // one that hides its environment may be in it
 		EndGroup(group)
 	}
+	removeClockFiles(ended)
 }
 
 // marked finds the processes that were started with mark in their

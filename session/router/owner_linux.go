@@ -8,25 +8,26 @@ import (
 	"strings"
 )
 
-// ownsAddress makes sure that the socket that answers belongs to the router:
-// a stranger on the same address would be measured in its place.
-func (p *Process) ownsAddress() error {
+// owner finds the process of the router that has the socket that answers; where
+// that cannot be told, it is the one that was started. A stranger on the same
+// address is an error: it would be measured in the router's place.
+func (p *Process) owner() (pid int, err error) {
 	if p.cfg.Address == (Address{}) {
-		return nil
+		return p.PID(), nil
 	}
 	inodes, err := listening(p.cfg.Address)
 	if err != nil || len(inodes) == 0 {
-		return nil // the kernel's table does not show it (another network namespace): not checked
+		return p.PID(), nil // the kernel's table does not show it (another network namespace): not checked
 	}
 	for _, pid := range p.freezer.pids() {
 		fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		for _, fd := range fds {
 			if link, err := os.Readlink(fd); err == nil && inodes[link] {
-				return nil
+				return pid, nil
 			}
 		}
 	}
-	return fmt.Errorf("%s runs, but the socket on %s belongs to another process; if it started that in the background, keep it in the foreground", p.cfg.name(), p.cfg.Address)
+	return 0, fmt.Errorf("%s runs, but the socket on %s belongs to another process; if it started that in the background, keep it in the foreground", p.cfg.name(), p.cfg.Address)
 }
 
 // listening returns the sockets that listen on an address, as their links in /proc/PID/fd read.

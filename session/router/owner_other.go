@@ -2,5 +2,5 @@
 
 package router
 
-// ownsAddress is checked on Linux only.
-func (p *Process) ownsAddress() error { return nil }
+// owner is looked for on Linux only.
+func (p *Process) owner() (int, error) { return p.PID(), nil }

@@ -47,6 +47,7 @@ type Config struct {
 	Log        string              // file for its output
 	CPUs       []int               // CPUs it may use; empty: all
 	Credential *syscall.Credential // whom it runs as; nil: as plumbline
+	Clock      Clock               // its own
 	Address    Address             // where it listens; zero: nowhere that could be looked at
 	Ready      Ready
 	Stop       syscall.Signal // asks it to end; it is killed if it has not within Grace
@@ -77,6 +78,8 @@ type Process struct {
 	started time.Time
 	readyIn time.Duration
 
+	clockOffset time.Duration // of cfg.Clock
+
 	done chan struct{} // closed when the process has been waited for
 	err  error         // how it ended; valid once done is closed
 
@@ -99,6 +102,8 @@ func (e *DeathError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ended %s (%s)", e.Name, e.When, how)
 	switch lower := strings.ToLower(e.Tail); {
+	case strings.Contains(lower, "ft_shm_create(), shm_open failed"):
+		b.WriteString("; a process of the same number that was killed has left /dev/shm/faketime_shm_NUMBER: remove what no process has any more, or install libfaketime 0.9.11")
 	case strings.Contains(lower, "address already in use"):
 		b.WriteString("; something else listens on its address: use {port} or {socket} in run, so that every run gets one of its own")
 	case e.Exit == nil:
@@ -154,7 +159,11 @@ func Start(cfg Config) (*Process, error) {
 		env = append(env, cfg.Mark)
 	}
 	started := time.Now()
-	cmd, freezer, err := startFrozen(func() *exec.Cmd {
+	p := &Process{cfg: cfg, log: log, started: started, done: make(chan struct{})}
+	if (cfg.Clock != Clock{}) {
+		env, p.clockOffset = cfg.Clock.environment(env, started)
+	}
+	p.cmd, p.freezer, err = startFrozen(func() *exec.Cmd {
 		cmd := exec.Command(cfg.Args[0], cfg.Args[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Dir, env, log, log
 		cmd.SysProcAttr = processAttributes()
@@ -169,9 +178,8 @@ func Start(cfg Config) (*Process, error) {
 		log.Close()
 		return nil, failed(err)
 	}
-	p := &Process{cfg: cfg, cmd: cmd, log: log, freezer: freezer, started: started, done: make(chan struct{})}
 	go func() {
-		p.err = cmd.Wait()
+		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
 	return p, nil
@@ -259,7 +267,11 @@ func (p *Process) WaitReady(ctx context.Context) error {
 			if err := p.Alive("just as it answered"); err != nil {
 				return err
 			}
-			if err := p.ownsAddress(); err != nil {
+			pid, err := p.owner()
+			if err != nil {
+				return err
+			}
+			if err := p.checkClock(pid); err != nil {
 				return err
 			}
 			p.readyIn = time.Since(p.started)
@@ -321,6 +333,7 @@ func (p *Process) probe(ctx context.Context, client *http.Client) error {
 func (p *Process) askByCommand(ctx context.Context) error {
 	cfg := p.cfg
 	cfg.Name, cfg.Args, cfg.Log = "`"+cfg.Ready.Run+"`", []string{"sh", "-c", cfg.Ready.Run}, cfg.Log+".ready"
+	cfg.Clock = Clock{} // it is plumbline that asks
 	cfg.Mark, cfg.Address, cfg.Stop, cfg.Grace = "", Address{}, syscall.SIGTERM, time.Second
 	defer os.Remove(cfg.Log)
 	err := Run(ctx, cfg)
@@ -356,6 +369,7 @@ func (p *Process) Stop() {
 		if grace == 0 {
 			grace = 5 * time.Second
 		}
+		pids := append(p.freezer.pids(), p.PID())
 		_ = p.freezer.thaw() // a frozen process cannot hear the signal
 		select {
 		case <-p.done:
@@ -367,8 +381,12 @@ func (p *Process) Stop() {
 			}
 		}
 		// The leader may be gone while its children live on.
+		pids = append(pids, p.freezer.pids()...)
 		p.freezer.kill()
 		<-p.done
+		if (p.cfg.Clock != Clock{}) {
+			removeClockFiles(pids)
+		}
 		p.freezer.close()
 		p.log.Close()
 		if p.cfg.Address.Network == "unix" {
