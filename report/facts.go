@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plumbline/gates"
 	"plumbline/record"
@@ -117,6 +118,28 @@ func servicesLine(s *record.Session) string {
 	var parts []string
 	for _, one := range s.Services {
 		parts = append(parts, fmt.Sprintf("%s (per %s)", one.Name, one.Per))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clockLine says what the arms' own clocks showed at each start; empty: nobody's
+// was moved.
+func clockLine(s *record.Session) string {
+	var parts []string
+	moved, same := false, true
+	for _, a := range s.Arms {
+		text := "not moved"
+		if !a.Clock.IsZero() {
+			moved, text = true, a.Clock.UTC().Format(time.RFC3339)+" at each start, by libfaketime"
+		}
+		same = same && a.Clock.Equal(s.Arms[0].Clock)
+		parts = append(parts, labelOf(s, a.Name)+" "+text)
+	}
+	switch {
+	case !moved:
+		return ""
+	case same:
+		return strings.TrimPrefix(parts[0], labelOf(s, s.Arms[0].Name)+" ")
 	}
 	return strings.Join(parts, ", ")
 }

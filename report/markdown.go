@@ -107,6 +107,9 @@ func (p *markdownPage) about(s *record.Session, v *gates.Verdict) {
 	if line := servicesLine(s); line != "" {
 		p.line("with %s  ", prose(line))
 	}
+	if line := clockLine(s); line != "" {
+		p.line("clock %s  ", prose(line))
+	}
 	p.line("%s", prose(hostLine(s)))
 	if state := stateLine(s); state != "" {
 		p.line("  \nsession %s", prose(state))

@@ -124,7 +124,11 @@ func measuredAbout(s *record.Session, m *gates.Measured, name func(string) strin
 				out[len(out)-1][1] = name(labelOf(s, a.Name))
 			}
 		}
-		out = append(out, [2]string{"schedule", clean(scheduleLine(s, v))}, [2]string{"host", clean(hostLine(s))})
+		out = append(out, [2]string{"schedule", clean(scheduleLine(s, v))})
+		if line := clockLine(s); line != "" {
+			out = append(out, [2]string{"clock", clean(line)})
+		}
+		out = append(out, [2]string{"host", clean(hostLine(s))})
 	} else if !eachForItself(s) {
 		out = append(out, [2]string{"schedule", clean(scheduleLine(s, &gates.Verdict{}))})
 	}

@@ -136,6 +136,9 @@ func (p *textPage) about(s *record.Session, v *gates.Verdict) {
 	if line := servicesLine(s); line != "" {
 		p.prose("  services   ", clean(line))
 	}
+	if line := clockLine(s); line != "" {
+		p.prose("  clock      ", clean(line))
+	}
 	p.prose("  host       ", clean(hostLine(s)))
 	if state := stateLine(s); state != "" {
 		p.line("  %-10s %s", "session", clean(state))

@@ -159,6 +159,9 @@ func varianceAbout(sessions []*record.Session, v *gates.Variance, name func(stri
 	if line := servicesLine(s); line != "" {
 		out = append(out, [2]string{"services", clean(line)})
 	}
+	if line := clockLine(s); line != "" {
+		out = append(out, [2]string{"clock", clean(line)})
+	}
 	return append(out, [2]string{"host", clean(hostLine(s))}, [2]string{"seed", strconv.FormatUint(s.Seed, 10)})
 }
 

@@ -22,6 +22,7 @@ import (
 // process is the router of one run; *router.Process is the real one.
 type process interface {
 	PID() int
+	ClockOffset() (ahead time.Duration, moved bool) // of its own clock
 	WaitReady(context.Context) error
 	ReadyIn() time.Duration
 	Freezer() string
@@ -394,6 +395,10 @@ func (c *conductor) start(ctx context.Context, ref record.RunRef, members *[]*me
 		return &faultError{m, err}
 	}
 	m.run.PID, m.run.Freezer = m.proc.PID(), m.proc.Freezer()
+	if ahead, moved := m.proc.ClockOffset(); moved {
+		seconds := record.Seconds(ahead.Seconds())
+		m.run.ClockOffsetS = &seconds
+	}
 	if err := m.proc.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -80,15 +80,16 @@ func (p *fakeProcess) end(how string) {
 		close(p.done)
 	})
 }
-func (p *fakeProcess) PID() int               { return 42 }
-func (p *fakeProcess) ReadyIn() time.Duration { return 100 * time.Millisecond }
-func (p *fakeProcess) Freezer() string        { return "fake" }
-func (p *fakeProcess) Memory() int64          { return 50 << 20 }
-func (p *fakeProcess) CPU() time.Duration     { return time.Since(p.stage.begin) / 20 }
-func (p *fakeProcess) Done() <-chan struct{}  { return p.done }
-func (p *fakeProcess) Stop()                  { p.end("stop") }
-func (p *fakeProcess) Freeze() error          { p.frozen = true; p.stage.note("freeze %s", p.id); return nil }
-func (p *fakeProcess) Thaw() error            { p.frozen = false; p.stage.note("thaw %s", p.id); return nil }
+func (p *fakeProcess) PID() int                           { return 42 }
+func (p *fakeProcess) ClockOffset() (time.Duration, bool) { return -time.Hour, true }
+func (p *fakeProcess) ReadyIn() time.Duration             { return 100 * time.Millisecond }
+func (p *fakeProcess) Freezer() string                    { return "fake" }
+func (p *fakeProcess) Memory() int64                      { return 50 << 20 }
+func (p *fakeProcess) CPU() time.Duration                 { return time.Since(p.stage.begin) / 20 }
+func (p *fakeProcess) Done() <-chan struct{}              { return p.done }
+func (p *fakeProcess) Stop()                              { p.end("stop") }
+func (p *fakeProcess) Freeze() error                      { p.frozen = true; p.stage.note("freeze %s", p.id); return nil }
+func (p *fakeProcess) Thaw() error                        { p.frozen = false; p.stage.note("thaw %s", p.id); return nil }
 func (p *fakeProcess) WaitReady(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

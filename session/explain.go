@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -42,6 +43,7 @@ func Explain(w io.Writer, j Job) error {
 			e.line(head(i, "start"), "%s", strings.Join(a.router.Run, " "))
 		}
 	}
+	e.clocks(l.arms)
 	for i, n := range l.needs {
 		e.service(head(i, "services"), n)
 	}
@@ -181,6 +183,33 @@ func readyWhen(path, command string) string {
 		return "`" + command + "` succeeds"
 	}
 	return "a connection is accepted"
+}
+
+// clocks says what each arm's own clock shows at its start; once where all do the same.
+func (e *explainer) clocks(arms []launch) {
+	text := func(l launch) string {
+		if l.arm.Clock.IsZero() {
+			return "not moved"
+		}
+		library := l.clock.Library
+		if library == "" {
+			library = cmp.Or(l.router.Clock.Library, "libfaketime, which is looked for once it is built")
+		}
+		return fmt.Sprintf("%s at each start, by %s", l.arm.Clock.Format(time.RFC3339), library)
+	}
+	same, none := true, true
+	for _, l := range arms {
+		same, none = same && text(l) == text(arms[0]), none && l.arm.Clock.IsZero()
+	}
+	switch {
+	case none:
+	case same:
+		e.line("clock", "%s", text(arms[0]))
+	default:
+		for i, l := range arms {
+			e.line(head(i, "clock"), "%s: %s", l.arm.Name, text(l))
+		}
+	}
 }
 
 // service says what is done for a service, in order.

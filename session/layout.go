@@ -57,6 +57,12 @@ func lay(j Job) (l layout, err error) {
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
 	}
+	if err := clocksOf(j.Plan, l.arms); err != nil {
+		return l, err
+	}
+	if warning := unevenClocks(l.arms); warning != "" {
+		l.meta.Warnings = append(l.meta.Warnings, warning)
+	}
 	if len(l.arms) == 1 { // nothing is judged, and nobody is idle
 		l.meta.Schedule.Freeze, l.meta.Schedule.MaxBlocks = false, 0
 	}
@@ -192,9 +198,7 @@ func armsOf(j Job, kind plan.Kind) (arms []launch, err error) {
 	}
 	for i := range arms {
 		arms[i].arm.Run, arms[i].arm.Env = arms[i].router.Run, arms[i].router.Env
-		if !arms[i].router.Clock.Start.IsZero() {
-			return nil, fmt.Errorf("%s: router.clock: this version cannot move a clock yet; leave it out", j.Plan.Path)
-		}
+		arms[i].arm.Clock = arms[i].router.Clock.Start
 	}
 	return arms, err
 }

@@ -165,6 +165,11 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if meta.Arms, err = p.build(ctx, j, l); err != nil {
 		return nil, err
 	}
+	if warning, err := unlikeLibraries(l.arms); err != nil {
+		return nil, err
+	} else if warning != "" {
+		meta.Warnings = append(meta.Warnings, warning)
+	}
 	p.session = &record.Session{Dir: p.folder.Dir(), Meta: meta}
 	for _, w := range meta.Warnings {
 		j.Talk("warning: %s", w)
@@ -322,6 +327,9 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 		} else if err := p.buildArm(ctx, j, &l.arms[i]); err != nil {
 			return nil, err
 		}
+		if err := l.arms[i].moveClock(j.Plan.Dir); err != nil {
+			return nil, &UsageError{err}
+		}
 		l.arms[i].targets = filepath.Dir(l.kind.Targets)
 		arms = append(arms, l.arms[i].arm)
 	}
@@ -369,6 +377,15 @@ func (l launch) hash(planDir string) (string, error) {
 	if l.build != "" {
 		return build.HashTree(l.build)
 	}
+	path, err := l.program(planDir)
+	if err != nil {
+		return "", err
+	}
+	return build.HashTree(path)
+}
+
+// program is the path of the program that run names.
+func (l launch) program(planDir string) (string, error) {
 	program, err := plan.Expand(l.router.Run[0], l.values(""))
 	if err != nil {
 		return "", fmt.Errorf("router.run: %w", err)
@@ -380,7 +397,7 @@ func (l launch) hash(planDir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("router.run: %w; install it, or name it with its path (relative to the plan's folder)", err)
 	}
-	return build.HashTree(path)
+	return path, nil
 }
 
 var _ client = (*load.Client)(nil)

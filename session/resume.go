@@ -120,7 +120,7 @@ func sameArms(was, is []record.Arm) error {
 		sources := a.Tree != "" && a.Tree == b.Tree
 		bytes := a.BinarySHA256 != "" && a.BinarySHA256 == b.BinarySHA256
 		switch {
-		case a.Name != b.Name || !slices.Equal(a.Run, b.Run) || !maps.Equal(a.Env, b.Env):
+		case a.Name != b.Name || !slices.Equal(a.Run, b.Run) || !maps.Equal(a.Env, b.Env) || !a.Clock.Equal(b.Clock) || a.ClockLibrary != b.ClockLibrary:
 			return fmt.Errorf("%s is not started as it was", a.Label)
 		case !sources && !bytes:
 			return fmt.Errorf("%s is not the build any more that was measured", a.Label)

@@ -30,6 +30,7 @@ type launch struct {
 	source   string // the folder of its checkout, or the plan's
 	checkout build.Source
 	targets  string // folder of the target file
+	clock    router.Clock
 }
 
 // machine is the real stage: this computer.
@@ -91,7 +92,7 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 		return nil, nil, err
 	}
 	p, err := router.Start(router.Config{
-		Args: args, Env: env, Mark: m.guard.mark(n), Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address,
+		Args: args, Env: env, Mark: m.guard.mark(n), Dir: m.planDir, Log: log, CPUs: m.load.ArmCPUs, Address: address, Clock: l.clock,
 		Ready: router.Ready{Path: l.router.Ready.HTTP, TLS: m.load.TLS, Within: l.router.Ready.Within},
 		Stop:  signalNumber(l.router.Stop),
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"plumbline/gates"
+	"plumbline/session/router"
 )
 
 // The stories in testdata/script run plumbline as people do: a process with
@@ -41,8 +42,11 @@ func TestStories(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		Cmds:                storyCommands(),
 		Condition: func(name string) (bool, error) {
-			if name == "root" { // who may write everywhere
+			switch name {
+			case "root": // who may write everywhere
 				return os.Geteuid() == 0, nil
+			case "clock": // a server whose clock can be moved
+				return canMoveClocks(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
@@ -60,9 +64,19 @@ func TestStories(t *testing.T) {
 				"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 				"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
 			e.Values[signalled{}] = &[]*exec.Cmd{}
+			e.Values[storyBegun{}] = time.Now()
 			return nil
 		},
 	})
+}
+
+// canMoveClocks: in CI it must, and a story fails where it does not.
+func canMoveClocks() bool {
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = router.FindClockLibrary(node, "")
+	}
+	return err == nil || os.Getenv("CI") != ""
 }
 
 // inOrder runs the stories one after the other: they measure.
@@ -76,6 +90,9 @@ func (t inOrder) Verbose() bool { return testing.Verbose() }
 
 // signalled is the key of the processes that got a signal.
 type signalled struct{}
+
+// storyBegun is the key of the moment at which a story began.
+type storyBegun struct{}
 
 func storyCommands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	commands := map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -231,14 +248,14 @@ func asNobody(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(os.Chmod(filepath.Dir(ts.Getenv("WORK")), 0o755))
 }
 
-// nothing-left [processes|temp|worktrees|cgroups...]: no process of this story
-// runs, its folder for temporary files is empty, git knows only the user's own
-// worktree, and there is no cgroup of what was sent a signal. Without
-// arguments all of them. Immediately: `wait` returns when nobody holds the
+// nothing-left [processes|temp|worktrees|clocks|cgroups...]: no process of this
+// story runs, its folder for temporary files is empty, git knows only the
+// user's own worktree, libfaketime has left nothing, and there is no cgroup of
+// what was sent a signal. Without arguments all of them. Immediately: `wait` returns when nobody holds the
 // story's stderr any more, and a guard does as long as it works.
 func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) == 0 {
-		args = []string{"processes", "temp", "worktrees", "cgroups"}
+		args = []string{"processes", "temp", "worktrees", "clocks", "cgroups"}
 	}
 	for _, what := range args {
 		var left []string
@@ -263,6 +280,8 @@ func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 			known, err := filepath.Glob(ts.MkAbs(".git/worktrees/*"))
 			ts.Check(err)
 			left = known
+		case "clocks":
+			left = clocksOfTheDead(ts)
 		case "cgroups":
 			for _, c := range *ts.Value(signalled{}).(*[]*exec.Cmd) {
 				left = append(left, cgroupsOf(c.Process.Pid)...)
@@ -274,6 +293,22 @@ func nothingLeft(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("left behind: %s: %s", what, strings.Join(left, ", "))
 		}
 	}
+}
+
+// clocksOfTheDead lists what libfaketime has made since the story began, for
+// processes that do not run any more.
+func clocksOfTheDead(ts *testscript.TestScript) (found []string) {
+	begun := ts.Value(storyBegun{}).(time.Time)
+	all, _ := filepath.Glob("/dev/shm/*faketime_s*")
+	for _, path := range all {
+		pid := path[strings.LastIndexByte(path, '_')+1:]
+		cmdline, _ := os.ReadFile("/proc/" + pid + "/cmdline") // empty: it is dead, if not yet waited for
+		info, err := os.Stat(path)
+		if len(cmdline) == 0 && err == nil && info.ModTime().After(begun) {
+			found = append(found, path)
+		}
+	}
+	return found
 }
 
 // cgroupsOf lists the cgroups that a plumbline has made.
