@@ -139,5 +139,5 @@ func sameBuild(a, b record.Arm) bool {
 	byName := slices.ContainsFunc(slices.Concat(a.Run, slices.Collect(maps.Values(a.Env))), func(text string) bool {
 		return strings.Contains(text, "{arm}") // what it is started with depends on which arm it is
 	})
-	return same && !byName && slices.Equal(a.Run, b.Run) && maps.Equal(a.Env, b.Env)
+	return same && !byName && slices.Equal(a.Run, b.Run) && maps.Equal(a.Env, b.Env) && a.Clock.Equal(b.Clock) && a.ClockLibrary == b.ClockLibrary
 }

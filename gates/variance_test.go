@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"plumbline/gates"
 	"plumbline/record"
@@ -249,6 +250,12 @@ func TestVarianceOfTooLittle(t *testing.T) {
 			for i := range s.Arms {
 				s.Arms[i].Run = append(s.Arms[i].Run, "--name", "{arm}")
 			}
+		}, want: "not the same build, started in the same way"},
+		"another clock": {spoil: func(s *record.Session) {
+			s.Arms[1].Clock = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+		}, want: "not the same build, started in the same way"},
+		"another libfaketime": {spoil: func(s *record.Session) {
+			s.Arms[1].ClockLibrary = "/opt/libfaketime.so.1"
 		}, want: "not the same build, started in the same way"},
 		"interrupted": {spoil: func(s *record.Session) {
 			s.State, s.Reason = record.Interrupted, "by hand"
