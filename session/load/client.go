@@ -34,6 +34,11 @@ type Config struct {
 	Workers int              // requests under way at once, at a fixed rate at most; as many connections, with HTTP/2 one
 	Targets []targets.Target // request k of the client is Targets[k % len]
 	Timeout time.Duration    // of one request, body included; 0: 30 s
+
+	// Once sends no target twice. One whose Until is not later than Clock and a
+	// margin is not sent at all, and when none is left the stretches end.
+	Once  bool
+	Clock func() time.Time // the server's; nil: this machine's
 }
 
 // Client asks one arm. Its methods are not to be called at the same time,
@@ -49,9 +54,12 @@ type Client struct {
 	open context.Context // until Close
 	shut context.CancelFunc
 
-	mu    sync.Mutex
-	next  int // number of the next request, over all stretches
-	conns map[net.Conn]struct{}
+	mu      sync.Mutex
+	next    int // number of the next request, over all stretches; with Once of the next target
+	skipped int // targets, with Once
+	empty   bool
+	loaded  time.Duration // length of all stretches so far, with Once
+	conns   map[net.Conn]struct{}
 }
 
 // New makes a client; Close ends its connections.
@@ -89,6 +97,9 @@ const IdleFor = 2 * time.Second
 func newClient(cfg Config) *Client {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	c := &Client{cfg: cfg, conns: map[net.Conn]struct{}{}}
 	if cfg.TLS || cfg.Protocol == "h2" {
@@ -213,5 +224,5 @@ func (c *Client) Ask(ctx context.Context, t targets.Target) record.Answer {
 func (c *Client) Sent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.next
+	return c.next - c.skipped
 }

@@ -41,8 +41,8 @@ type Offered struct {
 // generator is late) is time in which the caller of a real server would wait
 // as well. What is still not sent after d is not sent any more.
 //
-// When ctx ends or sink fails, the client is closed. An error is sink's, or
-// there is no timer to be had.
+// When ctx ends or sink fails, the client is closed. An error is sink's, a
+// *UsedUpError where cfg.Once has no target left, or there is no timer to be had.
 func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vegeta.Result) error) (Offered, error) {
 	return c.stretch(ctx, d, nil, sink)
 }
@@ -50,8 +50,11 @@ func (c *Client) Stretch(ctx context.Context, d time.Duration, sink func([]*vege
 // stretch delays the answers, if spin is not nil.
 func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, sink func([]*vegeta.Result) error) (Offered, error) {
 	most, rate, target := c.cfg.Workers, c.cfg.Rate, c.target
+	if c.cfg.Once {
+		target = c.once
+	}
 	if spin != nil {
-		most, rate, target = 1, 0, spin.target(c.target)
+		most, rate, target = 1, 0, spin.target(target)
 	}
 	s := &stretch{most: most, workers: most, limit: d, piece: pending, pacer: vegeta.ConstantPacer{}, spin: spin, sink: sink}
 	if rate > 0 {
@@ -79,6 +82,9 @@ func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, si
 		spin.began = s.Start
 	}
 	err := s.collect(attacker.Attack(target, s.pacer, s.limit, ""), c.Close)
+	if err == nil {
+		err = c.usedUp(s.End.Sub(s.Start))
+	}
 	return s.Offered, err
 }
 
@@ -126,7 +132,7 @@ func (s *stretch) collect(results <-chan *vegeta.Result, giveUp func()) (err err
 	held := make([]*vegeta.Result, 0, min(s.piece, 1024))
 	for r := range results {
 		s.ended.Add(1)
-		if err != nil {
+		if err != nil || r.URL == "" { // vegeta's word for no target left
 			continue
 		}
 		r.BytesIn = size(r.Body)

@@ -1,0 +1,58 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+// UsedUpError says that each target of a client with Config.Once has been sent
+// or skipped, and that a stretch wanted one more.
+type UsedUpError struct {
+	Sent    int           // targets that were sent
+	Skipped int           // targets that were not, as their Until had come
+	Load    time.Duration // length of all stretches, from the first request to the last answer
+}
+
+func (e *UsedUpError) Error() string {
+	return fmt.Sprintf("the targets are used up: %d were sent and %d had expired before their turn, in %s of load", e.Sent, e.Skipped, e.Load.Round(time.Millisecond))
+}
+
+// untilMargin is how long before its Until a target is not sent any more. A
+// request may be under way while its arm stalls, and an answer that its token
+// has expired would look like an error of the server.
+const untilMargin = 2 * time.Second
+
+// errNoTarget ends vegeta's attack. It gives a result without a URL for it.
+var errNoTarget = errors.New("no target left")
+
+// once is a vegeta.Targeter: the next target that has not been sent and can
+// still be.
+func (c *Client) once(t *vegeta.Target) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ; c.next < len(c.cfg.Targets); c.skipped++ {
+		next := &c.cfg.Targets[c.next]
+		c.next++
+		if next.Until.IsZero() || next.Until.After(c.cfg.Clock().Add(untilMargin)) {
+			t.Method, t.URL, t.Body, t.Header = next.Method, next.URL, next.Body, next.Header
+			return nil
+		}
+	}
+	c.empty = true
+	return errNoTarget
+}
+
+// usedUp notes a stretch that took so long. Its error is a *UsedUpError if the
+// stretch found no target for a request.
+func (c *Client) usedUp(took time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loaded += took
+	if !c.empty {
+		return nil
+	}
+	return &UsedUpError{Sent: c.next - c.skipped, Skipped: c.skipped, Load: c.loaded}
+}
