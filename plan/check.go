@@ -22,6 +22,7 @@ func (d *decoder) check(p *Plan) {
 		d.failAt(err.at, "%s", err.why)
 	}
 	d.checkServices(p)
+	d.checkGenerated(p)
 	for _, n := range p.CPUs.Load {
 		if slices.Contains(p.CPUs.Arms, n) {
 			d.failAt("cpus", "CPU %d is in both load and arms; the generator must not share one with what it measures", n)
@@ -29,10 +30,12 @@ func (d *decoder) check(p *Plan) {
 	}
 	for _, kind := range p.Kinds {
 		d.checkRouter(kind, p.Load.TLS, "router", p.RouterFor(kind))
+		d.checkClock(kind, "router", p.RouterFor(kind))
 		for _, arm := range p.Arms {
 			path := join("arms", arm.Name)
 			r := p.RouterFor(kind, arm.Name)
 			d.checkRouter(kind, p.Load.TLS, path, r)
+			d.checkClock(kind, path, r)
 			if arm.Ref != "" && !r.FromSources() {
 				d.failAt(path+".ref", "changes nothing; add router.build, or use {source}, the folder of its sources")
 			}

@@ -72,6 +72,14 @@ func drawPlan(t *rapid.T) yaml.MapSlice {
 	kinds, arms := yaml.MapSlice{}, yaml.MapSlice{}
 	for _, name := range rapid.SliceOfNDistinct(word, 1, 3, rapid.ID).Draw(t, "kinds") {
 		kind := yaml.MapSlice{{Key: "targets", Value: rapid.SampledFrom([]string{"targets.http", "test/load/more.json"}).Draw(t, "targets")}}
+		if rapid.Bool().Draw(t, "generate") {
+			g := yaml.MapSlice{{Key: "kind", Value: rapid.SampledFrom([]string{"jwt-cache", "jwt-unique"}).Draw(t, "kind")}}
+			optional(&g, "count", rapid.IntRange(2, 1000).Draw(t, "count"))
+			optional(&g, "algs", []string{"HS256", "EdDSA"})
+			optional(&g, "base_time", "2010-01-01T00:00:00Z")
+			optional(&g, "claims", yaml.MapSlice{{Key: "role", Value: word.Draw(t, "role")}, {Key: "n", Value: []any{1, true, nil}}})
+			kind = yaml.MapSlice{{Key: "generate", Value: g}}
+		}
 		optional(&kind, "env", env())
 		kinds = append(kinds, yaml.MapItem{Key: name, Value: kind})
 	}
@@ -100,6 +108,7 @@ func FuzzParse(f *testing.F) {
 		"--- # x\nrouter: {run: [\"{socket}\"]} # y\nkinds:\n  a:\n    targets: >-\n      targets.http\n...\n",
 		"  router: {run: ['{socket}']}\n  kinds: {a: {targets: targets.http}}\n",
 		head + "cpus: {load: '0-3,5'}\ngates: {latency_p50: {zone: 5.5 %}}\n",
+		head + "  jwt-cache: {generate: {claims: {a: [1, .5, ~, {b: c}]}, algs: [ES256]}}\n",
 		head + "seed: 012\n", head + "\tseed: 1", head + "seed: |", "? [a]\n: *b", "%", "{", "a: &a [*a]",
 	} {
 		f.Add([]byte(seed))

@@ -4,7 +4,8 @@
 // Bad input never half-passes: an unknown key, a repeated key, a number
 // without its unit or a placeholder nobody fills is refused with file, line,
 // the key's path and what to do about it. The package looks whether target
-// files exist; it reads no other file, starts nothing and knows no git.
+// files exist; it reads no other file but a template of claims, starts nothing
+// and knows no git.
 package plan
 
 import (
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"plumbline/record"
+	"plumbline/targets"
 )
 
 // Plan is a plan file after all its checks, with the defaults filled in.
@@ -79,9 +81,10 @@ type Overrides struct {
 
 // Kind is a request set with the environment that it needs.
 type Kind struct {
-	Name    string
-	Targets string // absolute path of a file that existed
-	Env     map[string]string
+	Name     string
+	Targets  string        // absolute path of a file that existed; empty: the set is generated
+	Generate *targets.Spec // checked, but that a Duration of 0 is left to the session; nil: Targets names it
+	Env      map[string]string
 }
 
 // Expect says which answers of a route count as good.

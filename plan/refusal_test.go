@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		{head + "schedule: {budget: 0s}\n", "5: schedule.budget: 0s is no time at all; write one such as 200ms, 30s or 5m"},
 		{head + "schedule: {budget: 10m, mode: sequential}\n", "5: schedule.budget: a sequential session cannot grow: all blocks of one arm come first; write blocks: 6, or mode: interleaved"},
 		{head + "arms:\n  main:\n    refs: v1\n", "7: arms.main.refs: unknown key; did you mean ref? known keys here are ref, build, run, env, ready, clock and stop"},
-		{head + "  jwt: {generate: {count: 1000}}\n", "5: kinds.jwt.generate: unknown key; known keys here are targets and env"},
+		{head + "  jwt: {generate: {count: 1000}}\n", "5: kinds.jwt.generate: has no kind; write kind: jwt-cache, jwt-cache-worst or jwt-unique"},
 		{head + "gates: {memory: {zone: 5%}}\n", "5: gates.memory: unknown key; known keys here are latency_p50, latency_distribution, latency_p99 and error_rate"},
 		{head + "gates: {latency_p50: {zones: 5%}}\n", "5: gates.latency_p50.zones: unknown key; did you mean zone? known keys here are zone and watch"},
 		{head + "seed: 1\nseed: 2\n", "6: seed: duplicate key, it stands in line 5 already; remove one of them"},
@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		// Kinds and expectations.
 		{strings.Replace(head, "targets.http", "nope.http", 1), "4: kinds.main.targets: stat " + filepath.Join(dir, "nope.http") + ": no such file or directory; the path is relative to the plan's folder"},
 		{strings.Replace(head, "targets.http", "test/load", 1), "4: kinds.main.targets: " + filepath.Join(dir, "test/load") + " is a folder; name a target file"},
-		{head + "  b: {env: {A: b}}\n", "5: kinds.b: has no targets; name a file, such as targets: targets.http"},
+		{head + "  b: {env: {A: b}}\n", "5: kinds.b: has no targets; name a file, such as targets: targets.http, or write generate: {kind: jwt-cache}"},
 		{head + "  b:\n    env: {A: '{port}'}\n    targets: targets.http\n", "6: kinds.b.env: uses both {socket} and {port}; keep one of them in run and env together"},
 		{head + "  b:\n    env: {A: '{build}'}\n    targets: targets.http\n", "6: kinds.b.env: uses {build} without a build command; add build, or name the program by its path"},
 		{head + "expect: {/x: {body: any}}\n", `5: expect."/x": is no route; write METHOD /path?query as in the target file, such as GET /users`},

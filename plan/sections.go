@@ -183,10 +183,14 @@ func (d *decoder) kind(name, dir string, v value) Kind {
 				d.fail(v, "%s is a folder; name a target file", k.Targets)
 			}
 		}},
+		field{"generate", func(v value) { k.Generate = d.generate(name, dir, v) }},
 		field{"env", func(v value) { k.Env = d.env(v) }},
 	)
-	if k.Targets == "" {
-		d.fail(v, "has no targets; name a file, such as targets: targets.http")
+	switch {
+	case k.Targets == "" && k.Generate == nil:
+		d.fail(v, "has no targets; name a file, such as targets: targets.http, or write generate: {kind: jwt-cache}")
+	case k.Targets != "" && k.Generate != nil:
+		d.fail(v, "has both targets and generate; keep one")
 	}
 	return k
 }

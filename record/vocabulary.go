@@ -265,6 +265,7 @@ type Run struct {
 	ClockOffsetS *Seconds   `json:"clock_offset_s,omitempty"`
 	Freezer      string     `json:"freezer,omitempty"` // how the idle arm was frozen
 	Preflight    []Answer   `json:"preflight"`         // one per route, in the session's order
+	Expired      []Answer   `json:"expired,omitempty"` // to requests after those, whose token the router has to refuse
 	Warmup       WarmupSent `json:"warmup"`
 	// IdleMemory is the memory of the run's processes before any load but the
 	// preflight's, in bytes (what they share counted once, where the kernel
@@ -305,6 +306,7 @@ type Answer struct {
 	Status    int    `json:"status"`          // 0: no answer
 	BodyBytes int64  `json:"body_bytes"`      // size of the whole body
 	Excerpt   string `json:"body,omitempty"`  // its first bytes, where the status is no success
+	Date      string `json:"date,omitempty"`  // the header, as it was sent; where Excerpt is there
 	Error     string `json:"error,omitempty"` // why there was no answer
 }
 

@@ -96,7 +96,8 @@ type conductor struct {
 	folder  *record.Folder
 	session *record.Session // grows run by run
 	stage   stage
-	probes  []targets.Target // the first target of each route
+	probes  probes
+	once    *once // nil: the targets may be repeated
 	hooks   Hooks
 
 	services  *services // what the arms need; nil: nothing
@@ -409,36 +410,6 @@ func (c *conductor) start(ctx context.Context, ref record.RunRef, members *[]*me
 	return nil
 }
 
-func (c *conductor) preflight(ctx context.Context, m *member) error {
-	c.tell(Event{Phase: "asking each route", Block: m.run.Block, Arm: m.arm.Label})
-	answers := make([]record.Answer, 0, len(c.probes))
-	for _, t := range c.probes {
-		answers = append(answers, m.client.Ask(ctx, t))
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-	}
-	m.run.Preflight = forRecord(answers)
-	if c.first == "" {
-		c.first = m.arm.Label
-	}
-	if slices.ContainsFunc(answers, func(a record.Answer) bool { return a.Error != "" }) {
-		// A router that dies closes its connections a moment before its end is known.
-		select {
-		case <-m.proc.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-	if err := m.proc.Alive("at the first requests"); err != nil {
-		return &faultError{m, err}
-	}
-	if err := checkAnswers(c.session.Routes, c.first, answers); err != nil {
-		return &faultError{m, err}
-	}
-	c.started[m.arm.Name] = true
-	return nil
-}
-
 // detailOf is what an error has to show beyond its one line.
 func detailOf(err error) string {
 	var d interface{ Detail() string }
@@ -485,9 +456,10 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 		case <-live.Done():
 		}
 	}()
-	hangs := ""
+	hangs, unanswered := "", false
 	o, err = s.offer(live, m.client, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
+			unanswered = unanswered || r.Code == 0
 			if r.Code == 0 && r.Latency >= tooLong {
 				hangs = record.RouteName(r.Method, r.URL) + " gave no answer"
 				if strings.HasPrefix(r.Error, load.Unended) {
@@ -501,11 +473,16 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 		return s.sink(c.services.excuse(rs))
 	})
 	cancel()
+	used, usedUp := isUsedUp(err)
 	switch {
 	case ctx.Err() != nil:
 		return o, context.Cause(ctx)
-	case err != nil:
+	case err != nil && !usedUp:
 		return o, err
+	case usedUp && unanswered:
+		// Who closes every connection uses up a set in no time, and that it is
+		// dead is known a moment later.
+		c.settle(m)
 	}
 	if err := c.services.alive(s.when); err != nil {
 		return o, err
@@ -515,6 +492,9 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 	}
 	if hangs != "" { // every slice would wait for it again
 		return o, &faultError{m, fmt.Errorf("%s within %s", hangs, tooLong)}
+	}
+	if usedUp {
+		return o, &StopError{fmt.Errorf("%s: %w", m.arm.Label, c.once.ended(used, time.Since(m.run.Started)))}
 	}
 	if s.after != nil {
 		if err := s.after(); err != nil {

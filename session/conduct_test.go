@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,9 @@ type fakeStage struct {
 	hang     string                   // this run's requests get no answer
 
 	hangDelayed string // nor do this run's that are to be delayed
+
+	targets int    // each client has so many to send once; 0: it may repeat them
+	burns   string // this run's router closes every connection, which uses up the targets, and is gone a moment later
 
 	answer func(arm int, route string) (code int) // nil: 200
 	refuse func(id string) error                  // start fails
@@ -126,7 +130,7 @@ func (c *fakeClient) Ask(_ context.Context, t targets.Target) record.Answer {
 		a.Status = c.stage.answer(c.arm, a.Route)
 	}
 	if a.Status >= 400 {
-		a.Excerpt = "because it may not be\n"
+		a.Excerpt, a.Date = "because it may not be\n", time.Now().UTC().Format(http.TimeFormat)
 	}
 	c.stage.note("ask %s %s", c.id, a.Route)
 	return a
@@ -166,8 +170,17 @@ func (c *fakeClient) offer(ctx context.Context, d time.Duration, sink func([]*ve
 		time.Sleep(tooLong)
 		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
 	}
+	if c.stage.burns == c.id {
+		time.AfterFunc(100*time.Millisecond, func() { c.process.end("dies") })
+		used := &load.UsedUpError{Sent: 1}
+		return load.Offered{Start: start, End: start}, errors.Join(sink([]*vegeta.Result{{Timestamp: start, Method: "GET", URL: "http://router/a", Error: "EOF"}}), used)
+	}
 	for n := uint64(0); time.Since(start) < d && ctx.Err() == nil; n++ {
 		at := time.Now()
+		if c.stage.targets > 0 && c.next == c.stage.targets {
+			used := &load.UsedUpError{Sent: c.next, Load: time.Duration(c.next) * 10 * time.Millisecond}
+			return load.Offered{Start: start, End: time.Now()}, errors.Join(sink(rs), used)
+		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
@@ -204,7 +217,7 @@ func newConductor(t *testing.T, schedule record.Schedule, stage *fakeStage) *con
 	stage.t, stage.alive, stage.begin = t, map[string]bool{}, time.Now()
 	return &conductor{
 		folder: folder, stage: stage, responder: &fakeResponder{stage: stage}, deaths: map[string]int{}, started: map[string]bool{},
-		probes: []targets.Target{{Method: "GET", URL: "http://router/a"}, {Method: "GET", URL: "http://router/b"}},
+		probes: probes{routes: []targets.Target{{Method: "GET", URL: "http://router/a"}, {Method: "GET", URL: "http://router/b"}}},
 		session: &record.Session{Dir: folder.Dir(), Meta: record.Meta{
 			Format: record.Format, Seed: 1, Schedule: schedule, Rules: record.DefaultRules(),
 			Routes: []record.Route{{Name: "GET /a"}, {Name: "GET /b"}},

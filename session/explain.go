@@ -9,6 +9,8 @@ import (
 
 	"plumbline/plan"
 	"plumbline/record"
+	"plumbline/targets"
+	"plumbline/targets/keys"
 )
 
 // Explain writes what a job would build, start and send, and for how long.
@@ -20,7 +22,7 @@ func Explain(w io.Writer, j Job) error {
 	if !against && len(j.Plan.Arms) == 0 && j.Plan.Router.FromSources() {
 		j.Refs, against = []string{"REF"}, true
 	}
-	l, err := lay(j)
+	l, err := layChecked(j)
 	if err != nil {
 		return &UsageError{err}
 	}
@@ -49,7 +51,14 @@ func Explain(w io.Writer, j Job) error {
 	}
 	r := l.arms[0].router
 	e.line("ready", "when %s, within %s; stopped by %s", readyWhen(r.Ready.HTTP, ""), r.Ready.Within, r.Stop)
-	e.line("send", "%d targets on %d routes, kind %s, from %s", len(l.set.Targets), len(l.meta.Routes), l.kind.Name, l.kind.Targets)
+	from := "from " + l.kind.Targets
+	if l.kind.Generate != nil {
+		from = "generated"
+	}
+	e.line("send", "%d targets on %d routes, kind %s, %s", len(l.set.Targets), len(l.meta.Routes), l.kind.Name, from)
+	if m := l.set.Manifest; m != nil {
+		e.line("", "%s", tokens(m))
+	}
 	for _, rt := range l.meta.Routes {
 		e.line("", "%s%s", rt.Name, expectation(rt))
 	}
@@ -137,6 +146,28 @@ func length(s record.Schedule, arms int) string {
 		return fmt.Sprintf("%s%s: %s to %s", blocks(s), until, about(s, arms, s.Blocks), about(s, arms, s.MaxBlocks))
 	}
 	return fmt.Sprintf("%s, about %s", blocks(s), about(s, arms, s.Blocks))
+}
+
+// tokens says of a generated set whose tokens it holds and what becomes of them.
+func tokens(m *targets.Manifest) string {
+	var parts []string
+	for _, alg := range keys.Algs() {
+		if n := m.Requested[alg]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d with %s", n, alg))
+		}
+	}
+	what := string(m.Kind)
+	if len(parts) > 0 {
+		what += ": tokens, " + strings.Join(parts, ", ")
+	}
+	if !m.Once {
+		return what + "; repeated"
+	}
+	what += "; each is sent once to a process"
+	if x := m.Expiry; x != nil {
+		what += fmt.Sprintf("; they expire within %d s of its start at %s, with a leeway of %d s", x.DurationS, m.BaseTime.Format(time.RFC3339), x.LeewayS)
+	}
+	return what
 }
 
 func loadLine(l record.Load) string {

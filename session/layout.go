@@ -17,9 +17,9 @@ import (
 // layout is what a job comes to before anything is built.
 type layout struct {
 	kind    plan.Kind
-	set     *targets.Set
+	set     *targets.Set     // of a kind that is generated, at first a sketch
 	targets []targets.Target // those of the set that are sent
-	probes  []targets.Target // the first of each route
+	probes  probes
 	arms    []launch
 	needs   []service
 	meta    record.Meta // without what only the build can tell
@@ -29,30 +29,20 @@ func lay(j Job) (l layout, err error) {
 	if l.kind, err = j.Plan.Kind(j.Kind); err != nil {
 		return l, err
 	}
-	if l.set, err = targets.Read(l.kind.Targets); err != nil {
-		return l, err
-	}
-	if l.targets, err = only(l.set.Targets, j.Plan.Only); err != nil {
-		return l, err
-	}
-	l.meta = record.Meta{
-		Asked: record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
-		Seed:  j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
-		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
-	}
-	if url := l.set.Targets[0].URL; strings.HasPrefix(url, "https:") && !l.meta.Load.TLS { // all of them name one scheme
-		return l, fmt.Errorf("%s: %s: the plan sends requests without TLS; write `load: {tls: true}` or `{protocol: h2}` there, or http:// here", l.kind.Targets, url)
-	}
-	if l.meta.Load.TLS {
-		l.targets = slices.Clone(l.targets)
-		for i, t := range l.targets {
-			if path, ok := strings.CutPrefix(t.URL, "http:"); ok { // also those that were a path alone
-				l.targets[i].URL = "https:" + path
-			}
+	if l.kind.Generate == nil {
+		set, err := targets.Read(l.kind.Targets)
+		if err != nil {
+			return l, err
+		}
+		if err := l.send(j.Plan, set); err != nil {
+			return l, err
 		}
 	}
-	if l.meta.Routes, l.probes, err = routesOf(j.Plan, l.set.Targets, l.targets); err != nil {
-		return l, err
+	l.meta = record.Meta{
+		Routes: l.meta.Routes,
+		Asked:  record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
+		Seed:   j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
+		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
 	}
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err
@@ -86,7 +76,72 @@ func lay(j Job) (l layout, err error) {
 		return l, fmt.Errorf("%s: %w", j.Plan.Path, err)
 	}
 	l.meta.Load.Awake = j.Plan.CPUs.Awake && canKeepAwake && len(l.meta.Load.CPUs) > 0
+	if l.kind.Generate != nil {
+		spec := *l.kind.Generate
+		if spec.Kind == targets.JWTCacheWorst && spec.Duration == 0 {
+			spec.Duration = madeFor(l.meta.Schedule, len(l.arms))
+		}
+		l.kind.Generate = &spec
+		if err := l.send(j.Plan, sketch(spec)); err != nil {
+			return l, err
+		}
+	}
 	return l, nil
+}
+
+// layChecked is lay for a session that begins: its targets must last for its runs.
+func layChecked(j Job) (l layout, err error) {
+	if l, err = lay(j); err != nil {
+		return l, err
+	}
+	return l, onceOf(l).check(l, l.meta.Load.Rate)
+}
+
+// from is the file to blame for the targets.
+func (l layout) from() string {
+	if l.kind.Generate != nil {
+		return l.meta.Asked.Plan
+	}
+	return l.kind.Targets
+}
+
+// send notes the targets of a set that are sent, and the requests of the preflight.
+func (l *layout) send(p *plan.Plan, set *targets.Set) (err error) {
+	l.set = set
+	if l.targets, err = only(set.Targets, p.Only); err != nil {
+		return err
+	}
+	if url := set.Targets[0].URL; strings.HasPrefix(url, "https:") && !p.Load.TLS { // all of them name one scheme
+		return fmt.Errorf("%s: %s: the plan sends requests without TLS; write `load: {tls: true}` or `{protocol: h2}` there, or http:// here", l.from(), url)
+	}
+	reserve, expired := set.Reserve, set.Expired
+	if p.Load.TLS {
+		l.targets, reserve, expired = secured(l.targets), secured(reserve), secured(expired)
+	}
+	if l.meta.Routes, l.probes.routes, err = routesOf(p, set.Targets, l.targets, reserve); err != nil {
+		return err
+	}
+	l.probes.expired = nil
+	for _, t := range expired {
+		if slices.ContainsFunc(l.meta.Routes, func(r record.Route) bool { return r.Name == record.RouteName(t.Method, t.URL) }) {
+			l.probes.expired = append(l.probes.expired, t)
+		}
+	}
+	if set.Manifest != nil && set.Manifest.Expiry != nil {
+		l.probes.leewayS = set.Manifest.Expiry.LeewayS
+	}
+	return nil
+}
+
+// secured are the same targets, over TLS: also those that were a path alone.
+func secured(all []targets.Target) []targets.Target {
+	all = slices.Clone(all)
+	for i, t := range all {
+		if path, ok := strings.CutPrefix(t.URL, "http:"); ok {
+			all[i].URL = "https:" + path
+		}
+	}
+	return all
 }
 
 // only keeps the targets of some routes, named in full, without their query or
@@ -158,8 +213,9 @@ func hostsOf(all []targets.Target) (hosts []string) {
 }
 
 // routesOf lists the routes of the targets that are sent with what the plan
-// expects of them, and the request that the preflight sends to each.
-func routesOf(p *plan.Plan, all, sent []targets.Target) (routes []record.Route, probes []targets.Target, err error) {
+// expects of them, and the request that the preflight sends to each: one from
+// the reserve, if there is one, so that the load is the first to send its own.
+func routesOf(p *plan.Plan, all, sent, reserve []targets.Target) (routes []record.Route, probes []targets.Target, err error) {
 	index := map[string]int{}
 	for _, t := range sent {
 		name := record.RouteName(t.Method, t.URL)
@@ -168,6 +224,9 @@ func routesOf(p *plan.Plan, all, sent []targets.Target) (routes []record.Route, 
 		}
 		index[name] = len(routes)
 		routes = append(routes, record.Route{Name: name})
+		if i := slices.IndexFunc(reserve, func(r targets.Target) bool { return record.RouteName(r.Method, r.URL) == name }); i >= 0 {
+			t = reserve[i]
+		}
 		probes = append(probes, t)
 	}
 	known := map[string]bool{}

@@ -41,7 +41,8 @@ type Prepared struct {
 	session   *record.Session
 	stage     *machine
 	temp      *tempDir
-	probes    []targets.Target
+	probes    probes
+	once      *once
 	workspace *build.Workspace // nil: nothing came from git
 	self      string           // Job.Self
 	guard     *guard
@@ -107,7 +108,7 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 		return p.session, err
 	}
 	c := &conductor{
-		folder: p.folder, session: p.session, stage: p.stage, services: p.stage.services, probes: p.probes, hooks: hooks,
+		folder: p.folder, session: p.session, stage: p.stage, services: p.stage.services, probes: p.probes, once: p.once, hooks: hooks,
 		deaths: map[string]int{}, started: map[string]bool{},
 	}
 	if p.session.Schedule.Controls != nil {
@@ -122,11 +123,11 @@ func (p *Prepared) Run(ctx context.Context, hooks Hooks) (_ *record.Session, err
 // What it has put on disk by the time of an error is removed again, but for a
 // session folder that holds a build's log.
 func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
-	l, err := lay(j)
+	l, err := layChecked(j)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	p := &Prepared{probes: l.probes, self: j.Self, talk: j.Talk}
+	p := &Prepared{self: j.Self, talk: j.Talk}
 	defer func() {
 		if err == nil {
 			return
@@ -145,9 +146,13 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err := p.checkouts(ctx, j, l.arms, &meta.Warnings); err != nil {
 		return nil, err
 	}
+	if err := p.generate(ctx, j, &l); err != nil {
+		return nil, err
+	}
 	if p.folder, err = record.Create(j.Dir); err != nil {
 		return nil, err
 	}
+	meta.Routes = l.meta.Routes
 	meta.Format, meta.Tool, meta.Command, meta.Created = record.Format, j.Tool, j.Command, time.Now()
 	if len(meta.Load.CPUs) == 0 {
 		meta.Warnings = append(meta.Warnings, "the load generator and the arms share their CPUs: nothing is pinned")
@@ -205,7 +210,10 @@ func blocks(s record.Schedule) string {
 	return count(s.Blocks, "block")
 }
 
-const buildsDir = "builds"
+const (
+	buildsDir  = "builds"
+	targetsDir = "targets"
+)
 
 func built(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, buildsDir))
@@ -243,7 +251,7 @@ func inputsOf(pl *plan.Plan, kind plan.Kind, set *targets.Set) (inputs []record.
 		if err != nil || !filepath.IsLocal(name) {
 			name = filepath.Join("outside", in.SHA256[:12]+"-"+filepath.Base(path))
 		}
-		add(filepath.Join("targets", name), data)
+		add(filepath.Join(targetsDir, name), data)
 	}
 	return inputs, files, nil
 }
@@ -312,10 +320,13 @@ func (p *Prepared) checkout(ctx context.Context, j Job, l *launch, warnings *[]s
 
 // build builds every arm and makes the place where they will run.
 func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Arm, err error) {
-	if p.temp, err = newTempDir(); err != nil {
-		return nil, err
+	if p.temp == nil {
+		if p.temp, err = newTempDir(); err != nil {
+			return nil, err
+		}
 	}
-	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, session: p.folder.Dir(), load: l.meta.Load, targets: l.targets, guard: p.guard}
+	p.probes, p.once = l.probes, onceOf(l)
+	p.stage = &machine{planDir: j.Plan.Dir, temp: p.temp.path, session: p.folder.Dir(), load: l.meta.Load, targets: l.targets, once: p.once != nil, guard: p.guard}
 	if l.meta.Load.TLS {
 		if p.stage.certificate, err = newCertificate(p.temp.path, hostsOf(l.targets)...); err != nil {
 			return nil, err
@@ -331,6 +342,9 @@ func (p *Prepared) build(ctx context.Context, j Job, l layout) (arms []record.Ar
 			return nil, &UsageError{err}
 		}
 		l.arms[i].targets = filepath.Dir(l.kind.Targets)
+		if l.kind.Generate != nil { // what a router reads is what the record holds
+			l.arms[i].targets = filepath.Join(p.folder.Dir(), targetsDir)
+		}
 		arms = append(arms, l.arms[i].arm)
 	}
 	p.stage.launches = l.arms

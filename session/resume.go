@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -48,6 +49,11 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err != nil {
 		return nil, p.refuse("%w", err)
 	}
+	if l.kind.Generate != nil {
+		if err := l.take(j.Plan, filepath.Join(folder.Dir(), targetsDir)); err != nil {
+			return nil, p.refuse("%w", err)
+		}
+	}
 	inputs, _, err := inputsOf(j.Plan, l.kind, l.set)
 	if err != nil {
 		return nil, err
@@ -62,8 +68,7 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	}
 	// What the record says is how it is measured, whatever the plan's defaults
 	// or the first command line were.
-	l.meta.Load = s.Load
-	p.probes = l.probes
+	l.meta.Load, l.meta.Schedule = s.Load, s.Schedule
 	if p.guard, err = startGuard(j); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type machine struct {
 	marks    int // given to them and their shell lines
 	load     record.Load
 	targets  []targets.Target
+	once     bool // each of them is sent once to a process
 	guard    *guard
 
 	certificate certificate // of arms that speak TLS
@@ -100,9 +101,10 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 		return nil, nil, err
 	}
 	m.guard.begun(p.PID())
+	ahead, _ := p.ClockOffset()
 	c := load.New(load.Config{
 		Dial: address.Dial, Protocol: m.load.Protocol, TLS: m.load.TLS, Rate: m.load.Rate, Workers: m.load.Workers,
-		Targets: m.targets, Timeout: tooLong + 100*time.Millisecond,
+		Targets: m.targets, Once: m.once, Clock: func() time.Time { return time.Now().Add(ahead) }, Timeout: tooLong + 100*time.Millisecond,
 	})
 	return guarded{p, m.guard}, c, nil
 }

@@ -16,13 +16,13 @@ import (
 const generation = 1
 
 // Cached returns a folder below root that holds what Generate makes of s,
-// made now if it is not there yet or not whole. Its name is that of the spec;
-// processes may do this at once.
+// made now if it is not there yet or not whole; making is called before that.
+// Its name is that of the spec; processes may do this at once.
 //
 // The manifest in it names no tool: which version of plumbline happened to be
 // the first must make no difference between two records of the same requests,
 // and a session's record names its own.
-func Cached(ctx context.Context, root string, s Spec) (dir string, err error) {
+func Cached(ctx context.Context, root string, s Spec, making func()) (dir string, err error) {
 	r, err := newRecipe(s)
 	if err != nil {
 		return "", err
@@ -31,6 +31,7 @@ func Cached(ctx context.Context, root string, s Spec) (dir string, err error) {
 	if whole(dir) {
 		return dir, nil
 	}
+	making()
 	p, err := newCachedPlace(dir)
 	if err != nil {
 		return "", fmt.Errorf("making targets: %w", err)

@@ -476,9 +476,10 @@ func refuses(t *testing.T, name, from, want string) {
 func TestCached(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "cache")
 	s := quickly(targets.JWTUnique)
+	making := 0
 	cached := func(s targets.Spec) string {
 		t.Helper()
-		dir, err := targets.Cached(t.Context(), root, s)
+		dir, err := targets.Cached(t.Context(), root, s, func() { making++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -501,6 +502,9 @@ func TestCached(t *testing.T) {
 	}
 	if now, err := os.Stat(dir); err != nil || !os.SameFile(info, now) {
 		t.Errorf("it was made again (%v)", err)
+	}
+	if making != 1 {
+		t.Errorf("making it was told %d times", making)
 	}
 	for name, spoil := range map[string]func(){
 		"edited":      func() { write(t, filepath.Join(dir, "targets.http"), "GET /") },
@@ -544,7 +548,7 @@ func TestCached(t *testing.T) {
 		t.Errorf("left behind: %v", hidden)
 	}
 	s.Count = 0
-	if _, err := targets.Cached(t.Context(), root, s); err == nil {
+	if _, err := targets.Cached(t.Context(), root, s, func() {}); err == nil {
 		t.Error("a bad spec was taken")
 	}
 }
@@ -556,7 +560,7 @@ func TestCachedMixedFollowsTheContent(t *testing.T) {
 	seen := map[string]bool{}
 	for _, body := range []string{"one", "two", "one"} {
 		write(t, filepath.Join(from, "b.txt"), body)
-		dir, err := targets.Cached(t.Context(), root, s)
+		dir, err := targets.Cached(t.Context(), root, s, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -578,7 +582,7 @@ func TestCachedAtOnce(t *testing.T) {
 	dirs := make([]string, 6)
 	for i := range dirs {
 		all.Go(func() {
-			dir, err := targets.Cached(t.Context(), root, s)
+			dir, err := targets.Cached(t.Context(), root, s, func() {})
 			if err != nil {
 				t.Error(err)
 				return

@@ -130,7 +130,7 @@ func (s Spec) checkRSABits() error {
 
 func (s Spec) checkURL() error {
 	for _, alg := range s.Algs {
-		url, err := s.url(alg)
+		url, err := s.RequestURL(alg)
 		if err == nil {
 			err = checkURL(url)
 		}

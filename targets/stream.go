@@ -56,7 +56,7 @@ func (s Spec) rsaBits() int {
 
 // head is the start of an algorithm's requests, up to the token.
 func (s Spec) head(alg keys.Alg) string {
-	url, _ := s.url(alg) // Check has seen it
+	url, _ := s.RequestURL(alg) // Check has seen it
 	return s.Method + " " + url + "\n" + authorization + ": " + bearer
 }
 

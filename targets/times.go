@@ -64,8 +64,9 @@ func (t times) exp(k int) int64 {
 // refused is the exp of a token that the server refuses from the base time on.
 func (t times) refused() int64 { return t.base - 1 - t.leeway }
 
-// url is that of the requests with an algorithm.
-func (s Spec) url(alg keys.Alg) (string, error) {
+// RequestURL is that of the requests with an algorithm. Its error is one of
+// Check's.
+func (s Spec) RequestURL(alg keys.Alg) (string, error) {
 	pieces, err := split(s.URL, "placeholder", "alg")
 	if err != nil {
 		return "", err

@@ -47,6 +47,8 @@ func TestStories(t *testing.T) {
 				return os.Geteuid() == 0, nil
 			case "clock": // a server whose clock can be moved
 				return canMoveClocks(), nil
+			case "ci": // where every server is there
+				return os.Getenv("CI") != "", nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},

@@ -216,7 +216,7 @@ func (c *Client) Ask(ctx context.Context, t targets.Target) record.Answer {
 		a.Error = fmt.Sprintf("reading the body: %v", err)
 		return a
 	}
-	a.Status, a.BodyBytes, a.Excerpt = res.StatusCode, n, head.String()
+	a.Status, a.BodyBytes, a.Excerpt, a.Date = res.StatusCode, n, head.String(), res.Header.Get("Date")
 	return a
 }
 

@@ -1,0 +1,226 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plumbline/plan"
+	"plumbline/record"
+	"plumbline/session/load"
+	"plumbline/targets"
+	"plumbline/targets/keys"
+)
+
+// This file is request sets that plumbline generates: how long a run they have
+// to last for, how many requests that takes, and what is said when they did not.
+
+// startAllowance is how long one router may take to start, in the time that a
+// generated set is made for.
+const startAllowance = 2 * time.Second
+
+// runLength is the time from a router's start to its last request by the
+// schedule itself. In a sliced session a router lives for the whole block.
+func runLength(s record.Schedule, arms int) time.Duration {
+	if s.Mode == record.Sliced {
+		return lengthOf(s, arms, 1)
+	}
+	return (stretchOf(s, arms) + s.WarmupS + s.IdleS).Duration()
+}
+
+// madeFor is the time that a set whose tokens expire is made for, where the
+// plan does not say: a run, the starts, and some room, in whole seconds.
+func madeFor(s record.Schedule, arms int) time.Duration {
+	starts := arms
+	if s.Mode != record.Sliced {
+		starts = 1
+	}
+	return wholeSeconds(1.1*runLength(s, arms).Seconds() + float64(starts)*startAllowance.Seconds())
+}
+
+func wholeSeconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
+
+// loadLength is the load that one run gets, without the control pairs.
+func loadLength(s record.Schedule, arms int) record.Seconds {
+	return s.WarmupS + record.Seconds(roundCount(s, arms))*stretchOf(s, arms)
+}
+
+// once is a set of which no request is sent to a process twice.
+type once struct {
+	kind     string // of the plan
+	made     bool   // by the plan's generate, else by hand
+	requests int
+	schedule record.Schedule
+	arms     int
+	manifest *targets.Manifest
+}
+
+// onceOf is nil for a set whose requests may be repeated.
+func onceOf(l layout) *once {
+	m := l.set.Manifest
+	if m == nil || !m.Once {
+		return nil
+	}
+	return &once{kind: l.kind.Name, made: l.kind.Generate != nil, requests: len(l.targets), schedule: l.meta.Schedule, arms: len(l.arms), manifest: m}
+}
+
+// duration is what the set's tokens were made for; 0: they do not expire.
+func (o *once) duration() time.Duration {
+	if o.manifest.Expiry == nil {
+		return 0
+	}
+	return time.Duration(o.manifest.Expiry.DurationS) * time.Second
+}
+
+// advice says how to get a set of so many requests, or for so long.
+func (o *once) advice(key string, value any) string {
+	if o.made {
+		return fmt.Sprintf("write kinds.%s.generate.%s: %v", o.kind, key, value)
+	}
+	return fmt.Sprintf("make them again with --%s %v", key, value)
+}
+
+// check refuses a set that cannot last for a run, as far as the plan tells.
+func (o *once) check(l layout, rate float64) error {
+	if o == nil {
+		return nil
+	}
+	length, made := runLength(o.schedule, o.arms), o.duration()
+	if made > 0 {
+		for _, a := range l.arms {
+			if !a.router.Clock.Start.Equal(o.manifest.BaseTime) {
+				return fmt.Errorf("%s: the tokens of kind %s expire as counted from %s, which the clock of %s has to show when it starts; write router: {clock: %[2]s}", l.from(), o.kind, o.manifest.BaseTime.Format(time.RFC3339), a.arm.Label)
+			}
+		}
+		if made < length {
+			return fmt.Errorf("%s: the tokens of kind %s are made for runs of %s, but one of this plan takes %s and its starts; %s, or make schedule.block or warmup shorter",
+				l.from(), o.kind, plan.Short(made), plan.Short(length.Round(100*time.Millisecond)), o.advice("duration", plan.Short(madeFor(o.schedule, o.arms))))
+		}
+	}
+	if rate == 0 {
+		return nil // how many a closed loop sends, only the servers know
+	}
+	need := float64(loadLength(o.schedule, o.arms)) * rate
+	over := fmt.Sprintf("%s requests a second for %s of load", number(rate), plan.Short(loadLength(o.schedule, o.arms).Duration()))
+	if made > 0 { // the older a token is, the sooner it expires: the load must not run ahead
+		need = made.Seconds() * rate
+		over = fmt.Sprintf("%s requests a second for the %s that they are made for", number(rate), plan.Short(made))
+	}
+	if need = math.Ceil(need); float64(o.requests) < need {
+		return fmt.Errorf("%s: kind %s has %s, each of which is sent once, and a run of this plan sends %.0f: %s; %s",
+			l.from(), o.kind, count(o.requests, "target"), need, over, o.advice("count", int(need)))
+	}
+	return nil
+}
+
+// ended says that a set was used up in a run, and what to do about it. alive is
+// how long its router had been running.
+func (o *once) ended(used *load.UsedUpError, alive time.Duration) error {
+	if o == nil {
+		return used
+	}
+	loaded := max(used.Load.Seconds(), 1e-3)
+	pace := float64(used.Sent) / loaded // per second of load
+	if made := o.duration(); made > 0 {
+		share := float64(loadLength(o.schedule, o.arms)) / loaded
+		if alive >= made-3*time.Second && share > 1 {
+			longer := max(madeFor(o.schedule, o.arms), wholeSeconds(1.1*alive.Seconds()*share))
+			return fmt.Errorf("all tokens of kind %s had expired after %s, as they are made for runs of %s and this one takes longer (%d of %d were sent); %s",
+				o.kind, alive.Round(100*time.Millisecond), plan.Short(made), used.Sent, o.requests, o.advice("duration", plan.Short(longer)))
+		}
+		return o.tooFew(used, pace*made.Seconds())
+	}
+	return o.tooFew(used, pace*float64(loadLength(o.schedule, o.arms)+controlTime(o.schedule, o.arms)))
+}
+
+// tooFew says about how many targets are needed.
+func (o *once) tooFew(used *load.UsedUpError, need float64) error {
+	skipped := ""
+	if used.Skipped > 0 {
+		skipped = fmt.Sprintf(" (%d of them had expired before their turn)", used.Skipped)
+	}
+	return fmt.Errorf("the targets of kind %s are used up: each is sent once, and the %d lasted for %s of load%s; a run of this plan needs about %d: %s, or a fixed rate with --rate",
+		o.kind, o.requests, used.Load.Round(10*time.Millisecond), skipped, roundUp(1.2*need), o.advice("count", roundUp(1.2*need)))
+}
+
+// roundUp keeps two digits.
+func roundUp(x float64) int {
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(max(1, x)))-1))
+	return int(math.Ceil(x/unit) * unit)
+}
+
+// sketch is the set that a spec will make, without its tokens: enough to check
+// and explain a plan.
+func sketch(s targets.Spec) *targets.Set {
+	m := &targets.Manifest{Kind: s.Kind, Seed: s.Seed, BaseTime: s.BaseTime, Requests: s.Count, Once: s.Kind.Once(), Requested: map[keys.Alg]int{}}
+	if s.Kind == targets.JWTCacheWorst {
+		m.Expiry = &targets.Expiry{DurationS: int(s.Duration / time.Second), LeewayS: int(s.Leeway / time.Second)}
+	}
+	set := &targets.Set{Manifest: m}
+	for i := range s.Count {
+		alg := s.Algs[i%len(s.Algs)]
+		m.Requested[alg]++
+		url, _ := s.RequestURL(alg) // the plan has seen it
+		set.Targets = append(set.Targets, targets.Target{Method: s.Method, URL: url})
+	}
+	return set
+}
+
+// generate puts the kind's set in place of its sketch: made now, or the one
+// that was made before. Every session of this user that wants the same set
+// gets the very same files.
+func (p *Prepared) generate(ctx context.Context, j Job, l *layout) error {
+	spec := l.kind.Generate
+	if spec == nil {
+		return nil
+	}
+	root := cacheRoot()
+	if root == "" {
+		temp, err := newTempDir()
+		if err != nil {
+			return err
+		}
+		p.temp, root = temp, filepath.Join(temp.path, "targets")
+	}
+	dir, err := targets.Cached(ctx, root, *spec, func() {
+		j.Talk("making the targets of kind %s: %s", l.kind.Name, count(spec.Count, "request"))
+	})
+	if err != nil {
+		return fmt.Errorf("making the targets of kind %s: %w", l.kind.Name, err)
+	}
+	return l.take(j.Plan, dir)
+}
+
+// take reads the set that was generated into dir.
+func (l *layout) take(p *plan.Plan, dir string) error {
+	l.kind.Targets = filepath.Join(dir, targets.TargetsFile)
+	set, err := targets.Read(l.kind.Targets)
+	if err != nil {
+		return err
+	}
+	return l.send(p, set)
+}
+
+// cacheRoot is where generated sets are kept; empty: this user has no such place.
+func cacheRoot() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	root := filepath.Join(cache, "plumbline", "targets")
+	if os.MkdirAll(root, 0o755) != nil || unix.Access(root, unix.W_OK) != nil {
+		return ""
+	}
+	return root
+}
+
+// isUsedUp tells whether a stretch ended for want of targets.
+func isUsedUp(err error) (used *load.UsedUpError, ok bool) {
+	return used, errors.As(err, &used)
+}

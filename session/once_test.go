@@ -1,0 +1,233 @@
+package session
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"plumbline/plan"
+	"plumbline/record"
+	"plumbline/session/load"
+	"plumbline/targets"
+)
+
+func onceSet(schedule record.Schedule, requests int, expiry *targets.Expiry) *once {
+	return &once{kind: "tokens", made: true, requests: requests, schedule: schedule, arms: 2, manifest: &targets.Manifest{Once: true, Requests: requests, Expiry: expiry}}
+}
+
+// A run of sliced has 1 s of warm-up and two slices of 200 ms, at 100 requests
+// a second.
+func TestUsedUpTargetsStopTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{targets: 110}
+		c := newConductor(t, sliced, stage)
+		c.once = onceSet(sliced, 110, nil)
+		err := c.run(t.Context())
+		var stop *StopError
+		if !errors.As(err, &stop) {
+			t.Fatalf("the session ended with %v", err)
+		}
+		s := ended(t, c, stage, record.Stopped)
+		// 100 a second for 1.4 s, and a fifth more.
+		const want = "the targets of kind tokens are used up: each is sent once, and the 110 lasted for 1.1s of load; " +
+			"a run of this plan needs about 170: write kinds.tokens.generate.count: 170, or a fixed rate with --rate"
+		if !strings.HasSuffix(s.Reason, ": "+want) {
+			t.Errorf("the reason is %q, want %q", s.Reason, want)
+		}
+		for _, r := range s.Runs {
+			if r.Samples[record.NoTarget] != nil || r.State == record.Complete {
+				t.Errorf("%s is %s, with %v", r.ID, r.State, r.Samples)
+			}
+		}
+	})
+}
+
+// A router that dies closes every connection, and the targets with it: it has
+// lost a run, and the session goes on.
+func TestUsedUpByADeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{burns: "002-candidate"}
+		c := newConductor(t, sliced, stage)
+		c.once = onceSet(sliced, 1000, nil)
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ended(t, c, stage, record.Complete).Runs {
+			if r.ID == "002-candidate" && r.State != record.Died {
+				t.Errorf("it is %s: %s", r.State, r.Reason)
+			}
+		}
+	})
+}
+
+func TestWhyTargetsAreUsedUp(t *testing.T) {
+	worst := func(seconds int) *targets.Expiry { return &targets.Expiry{DurationS: seconds, LeewayS: 30} }
+	for _, tt := range []struct {
+		name  string
+		once  *once
+		used  load.UsedUpError
+		alive time.Duration
+		want  string
+	}{
+		{"too few that do not expire", onceSet(sliced, 1000, nil), load.UsedUpError{Sent: 1000, Load: time.Second}, 5 * time.Second, "kinds.tokens.generate.count: 1700,"},
+		{"the server is faster than they expire", onceSet(sliced, 1000, worst(20)), load.UsedUpError{Sent: 900, Skipped: 100, Load: time.Second}, 7 * time.Second,
+			"(100 of them had expired before their turn); a run of this plan needs about 22000: write kinds.tokens.generate.count: 22000,"},
+		{"the run is longer than they live", onceSet(sliced, 1000, worst(6)), load.UsedUpError{Sent: 200, Skipped: 800, Load: 700 * time.Millisecond}, 5 * time.Second,
+			"all tokens of kind tokens had expired after 5s, as they are made for runs of 6s and this one takes longer (200 of 1000 were sent); write kinds.tokens.generate.duration: 11s"},
+		{"made by hand", &once{kind: "tokens", requests: 1000, schedule: sliced, arms: 2, manifest: &targets.Manifest{Once: true}}, load.UsedUpError{Sent: 1000, Load: time.Second}, 0,
+			"make them again with --count 1700,"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.once.ended(&tt.used, tt.alive).Error(); !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q in it", got, tt.want)
+			}
+		})
+	}
+}
+
+// withToken is a request with an unsigned token of these claims.
+func withToken(path, claims string) targets.Target {
+	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	token := part(`{"alg":"HS256", "kid":"k"}`) + "." + part(claims) + "." + part("its signature")
+	return targets.Target{Method: "GET", URL: "http://router" + path, Header: http.Header{"authorization": {"bearer " + token}}}
+}
+
+func TestARefusedTokenIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{answer: func(int, string) int { return 401 }}
+		c := newConductor(t, sliced, stage)
+		c.probes.routes[0] = withToken("/a", `{"role": "author", "iat": 946684800, "nbf": 946684700.5, "exp": 946684790}`)
+		err := c.run(t.Context())
+		s := ended(t, c, stage, record.Stopped)
+		if err == nil || !strings.Contains(s.Reason, "preflight: GET /a: status 401; if that is the answer to weigh") {
+			t.Errorf("the reason is %q", s.Reason)
+		}
+		// Virtual time begins at 2000-01-01T00:00:00Z.
+		const want = `the body (5 bytes):
+because it may not be
+its token's header: {"alg":"HS256","kid":"k"}
+its claims: {"role":"author","iat":946684800,"nbf":946684700.5,"exp":946684790}
+iat is 2000-01-01T00:00:00Z, 0s after the router's clock
+nbf is 1999-12-31T23:58:20Z, 1m40s before the router's clock
+exp is 1999-12-31T23:59:50Z, 10s before the router's clock
+the router's clock, which is this machine's, was 2000-01-01T00:00:00Z
+its Date header: Sat, 01 Jan 2000 00:00:00 GMT`
+		if s.Detail != want {
+			t.Errorf("the detail is\n%s\nwant\n%s", s.Detail, want)
+		}
+	})
+}
+
+func TestTokensThatAreNone(t *testing.T) {
+	for _, value := range []string{"", "Basic a.b.c", "Bearer", "Bearer a.b", "Bearer !.!.!", "Bearer bm8.bm8.bm8", "Bearer W10.W10.c2ln"} {
+		target := targets.Target{Header: http.Header{"Authorization": {value}}}
+		if got, ok := bearerOf(target); ok {
+			t.Errorf("%q is read as %s", value, got.claims)
+		}
+	}
+	if _, ok := bearerOf(targets.Target{}); ok {
+		t.Error("a request without headers has a token")
+	}
+}
+
+func TestExpiredTokensMustBeRefused(t *testing.T) {
+	for _, status := range []int{401, 403, 200, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			stage := &fakeStage{answer: func(_ int, route string) int {
+				if route == "GET /a?expired" {
+					return status
+				}
+				return 200
+			}}
+			c := newConductor(t, sliced, stage)
+			c.probes.expired = []targets.Target{withToken("/a?expired", `{"exp": 946684799}`)}
+			c.probes.leewayS = 30
+			err := c.run(t.Context())
+			if status == 401 || status == 403 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range ended(t, c, stage, record.Complete).Runs {
+					if len(r.Expired) != 1 || r.Expired[0].Status != status || len(r.Preflight) != 2 {
+						t.Errorf("%s notes %+v and %+v", r.ID, r.Preflight, r.Expired)
+					}
+				}
+				return
+			}
+			s := ended(t, c, stage, record.Stopped)
+			for _, want := range []string{"clock is not moved", "leeway is longer than the 30 s", "does not look at exp"} {
+				if !strings.Contains(s.Reason, want) {
+					t.Errorf("the reason is %q, without %q", s.Reason, want)
+				}
+			}
+			if !strings.Contains(s.Detail, "exp is 1999-12-31T23:59:59Z, 1s before the router's clock") {
+				t.Errorf("the detail is %q", s.Detail)
+			}
+		})
+	}
+}
+
+// planOf reads a plan with a kind that is generated, and what else it says.
+func planOf(t *testing.T, generate, more string) *plan.Plan {
+	t.Helper()
+	p, err := plan.Parse(filepath.Join(t.TempDir(), "p.yaml"), []byte(`
+router: {run: [server, "{socket}"], clock: 2000-01-01T00:00:00Z}
+arms: {baseline: {}, candidate: {}}
+kinds: {tokens: {generate: {algs: [HS256], `+generate+`}}}
+`+more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestASetThatCannotLast(t *testing.T) {
+	// A block is 4 s of warm-up, 10 s of load, and 2.5 s of controls.
+	const worst, rate = "kind: jwt-cache-worst, leeway: 30s, ", "load: {rate: 100/s}\n"
+	for _, tt := range []struct {
+		name, generate, more string
+		want                 string // empty: it can, or nobody knows
+	}{
+		{"a closed loop", "kind: jwt-unique, count: 1", "", ""},
+		{"enough for a rate", "kind: jwt-unique, count: 700", rate, ""},
+		{"too few for a rate", "kind: jwt-unique, count: 699", rate,
+			"kind tokens has 699 targets, each of which is sent once, and a run of this plan sends 700: 100 requests a second for 7s of load; write kinds.tokens.generate.count: 700"},
+		{"repeated", "kind: jwt-cache, count: 1", rate, ""},
+		{"as long as a run", worst + "count: 10", "", ""},
+		{"long enough", worst + "duration: 17s", "", ""},
+		{"too short", worst + "duration: 16s", "", "the tokens of kind tokens are made for runs of 16s, but one of this plan takes 16.5s and its starts; write kinds.tokens.generate.duration: 23s, or make schedule.block or warmup shorter"},
+		{"slow enough", worst + "count: 1000, duration: 10s", rate, ""},
+		{"faster than they expire", worst + "count: 999, duration: 10s", rate, "a run of this plan sends 1000: 100 requests a second for the 10s that they are made for; write kinds.tokens.generate.count: 1000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := layChecked(Job{Plan: planOf(t, tt.generate, tt.more)})
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTokensAreMadeForARunOfThePlan(t *testing.T) {
+	for more, want := range map[string]time.Duration{
+		"": 23 * time.Second, // 1.1 × 16.5 s and two starts of 2 s
+		"schedule: {controls: false}\nwarmup: {load: auto, at_most: 10s, idle: 1s}\n": 39 * time.Second,
+		"schedule: {mode: interleaved}\n":                                             10 * time.Second,
+	} {
+		l, err := layChecked(Job{Plan: planOf(t, "kind: jwt-cache-worst, leeway: 0s", more)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.kind.Generate.Duration; got != want || l.set.Manifest.Expiry.DurationS != int(want.Seconds()) {
+			t.Errorf("%q: made for %s, want %s", more, got, want)
+		}
+	}
+}
