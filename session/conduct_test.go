@@ -40,6 +40,7 @@ type fakeStage struct {
 	burns   string // this run's router closes every connection, which uses up the targets, and is gone a moment later
 
 	answer func(arm int, route string) (code int) // nil: 200
+	body   string                                 // of a refusal
 	refuse func(id string) error                  // start fails
 }
 
@@ -131,6 +132,9 @@ func (c *fakeClient) Ask(_ context.Context, t targets.Target) record.Answer {
 	}
 	if a.Status >= 400 {
 		a.Excerpt, a.Date = "because it may not be\n", time.Now().UTC().Format(http.TimeFormat)
+	}
+	if a.Excerpt != "" && c.stage.body != "" {
+		a.Excerpt = c.stage.body
 	}
 	c.stage.note("ask %s %s", c.id, a.Route)
 	return a

@@ -55,7 +55,7 @@ func Explain(w io.Writer, j Job) error {
 	if l.kind.Generate != nil {
 		from = "generated"
 	}
-	e.line("send", "%d targets on %d routes, kind %s, %s", len(l.set.Targets), len(l.meta.Routes), l.kind.Name, from)
+	e.line("send", "%s on %s, kind %s, %s", count(len(l.set.Targets), "target"), count(len(l.meta.Routes), "route"), l.kind.Name, from)
 	if m := l.set.Manifest; m != nil {
 		e.line("", "%s", tokens(m))
 	}

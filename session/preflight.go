@@ -128,6 +128,9 @@ func (e *AnswerError) explain(run record.Run) {
 		return
 	}
 	e.Token = token.beside(run, e.asked)
+	if token.signature != "" { // some servers repeat what they refuse
+		e.Answer.Excerpt = strings.ReplaceAll(e.Answer.Excerpt, token.signature, "…")
+	}
 }
 
 // checkAnswers holds the preflight of one arm against what is expected. The first

@@ -18,6 +18,7 @@ import (
 // bearer is what a request's token says, without its signature.
 type bearer struct {
 	header, claims []byte // as they are in the token
+	signature      string // never shown
 	times          map[string]json.RawMessage
 }
 
@@ -33,6 +34,7 @@ func bearerOf(t targets.Target) (b bearer, ok bool) {
 			continue
 		}
 		var err, err2 error
+		b.signature = parts[2]
 		b.header, err = base64.RawURLEncoding.DecodeString(parts[0])
 		b.claims, err2 = base64.RawURLEncoding.DecodeString(parts[1])
 		ok = err == nil && err2 == nil && json.Valid(b.header) && json.Unmarshal(b.claims, &b.times) == nil
