@@ -231,3 +231,35 @@ func TestTokensAreMadeForARunOfThePlan(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatWasNotMoved(t *testing.T) {
+	now := time.Date(2026, 12, 1, 5, 0, 0, 0, time.UTC)
+	offset := record.Seconds(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now).Seconds())
+	token, ok := bearerOf(withToken("/", `{"exp": 946684805}`))
+	if !ok {
+		t.Fatal("no token")
+	}
+	for _, tt := range []struct {
+		name  string
+		run   record.Run
+		date  string
+		found bool
+	}{
+		{"it shows the host's time", record.Run{ClockOffsetS: &offset}, "Tue, 01 Dec 2026 05:00:01 GMT", true},
+		{"it shows its own", record.Run{ClockOffsetS: &offset}, "Sat, 01 Jan 2000 00:00:00 GMT", false},
+		{"it says nothing", record.Run{ClockOffsetS: &offset}, "", false},
+		{"it should show the host's", record.Run{}, "Tue, 01 Dec 2026 05:00:01 GMT", false},
+	} {
+		got := token.beside(tt.run, asked{at: now, answer: record.Answer{Date: tt.date}})
+		if strings.Contains(got, "so its clock was not moved") != tt.found {
+			t.Errorf("%s: %s", tt.name, got)
+		}
+		want := "exp is 2000-01-01T00:00:05Z, 5s after the router's clock\nthe router's clock, which was moved, should have been 2000-01-01T00:00:00Z"
+		if tt.run.ClockOffsetS != nil && !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", tt.name, got, want)
+		}
+		if strings.Count(got, "\n") > 12 {
+			t.Errorf("%s: %d lines", tt.name, strings.Count(got, "\n"))
+		}
+	}
+}
