@@ -95,7 +95,7 @@ func (o *once) check(l layout, rate float64) error {
 	if made > 0 {
 		for _, a := range l.arms {
 			if !a.router.Clock.Start.Equal(o.manifest.BaseTime) {
-				return fmt.Errorf("%s: the tokens of kind %s expire as counted from %s, which the clock of %s has to show when it starts; write router: {clock: %[2]s}", l.from(), o.kind, o.manifest.BaseTime.Format(time.RFC3339), a.arm.Label)
+				return fmt.Errorf("%s: the tokens of kind %s expire as counted from %s, which the clock of %s has to show when it starts; write router: {clock: %[3]s}", l.from(), o.kind, o.manifest.BaseTime.Format(time.RFC3339), a.arm.Label)
 			}
 		}
 		if made < length {
