@@ -65,6 +65,9 @@ func (b bearer) beside(run record.Run, a asked) string {
 	if date, err := http.ParseTime(a.answer.Date); err == nil && moved && apart(date, a.at) < unmoved && apart(date, now) > unmoved {
 		out.WriteString("\nso its clock was not moved: a program that is linked statically, as those in Go are, cannot be; weigh it with jwt-cache or jwt-unique and without router.clock, as their tokens are good today as well")
 	}
+	if until := a.target.Until; a.answer.Status != http.StatusOK && !until.IsZero() && !now.Before(until) {
+		out.WriteString("\nso it had expired, leeway and all: the starts took longer than the targets are made for; give them a longer duration")
+	}
 	return out.String()
 }
 
