@@ -39,7 +39,12 @@ func needs(t testing.TB, program string) {
 	if _, err := os.Stat("/usr/sbin/" + program); err == nil {
 		return
 	}
-	msg := fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", program, program)
+	missing(t, fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", program, program))
+}
+
+// missing fails in CI, and skips elsewhere.
+func missing(t testing.TB, msg string) {
+	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatal(msg)
 	}
@@ -66,8 +71,14 @@ type verdict struct {
 // weigh runs a plan and returns its verdict, whose exit code must be the process's.
 func weigh(t testing.TB, plumbline, plan string, more ...string) verdict {
 	t.Helper()
+	return command(t, plumbline, append([]string{"run", plan}, more...)...)
+}
+
+// command is weigh for any command that runs a session.
+func command(t testing.TB, plumbline string, args ...string) verdict {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), "session")
-	cmd := exec.Command(plumbline, append([]string{"run", plan, "--out", out, "--json"}, more...)...)
+	cmd := exec.Command(plumbline, append(args, "--out", out, "--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -291,7 +302,7 @@ func TestExamples(t *testing.T) {
 	for _, name := range []string{"nginx", "haproxy"} {
 		t.Run(name, func(t *testing.T) {
 			needs(t, name)
-			v := weigh(t, plumbline, filepath.Join("examples", name, "plumbline.yaml"), "--duration", "24s")
+			v := weigh(t, plumbline, filepath.Join("examples", name, "plumbline.yaml"), "--blocks", "3", "--duration", "6s")
 			if v.Verdict == "invalid" || len(v.Comparisons) == 0 {
 				t.Errorf("%s: %v", v.Verdict, v.Reasons)
 			}
