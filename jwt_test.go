@@ -3,6 +3,7 @@ package plumbline_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -281,4 +282,65 @@ func TestTokenSessions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Each kind shows about a cache of tokens what it is for: testdata/verifier.js
+// has such a cache, and counts.
+func TestKindsShowWhatTheySay(t *testing.T) {
+	needs(t, "node")
+	if _, err := router.FindClockLibrary("node", ""); err != nil {
+		missing(t, err.Error())
+	}
+	plumbline := binary(t)
+	verifier, err := filepath.Abs("testdata/verifier.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counts struct{ Hits, Misses, Expired, Refused int }
+	for _, kind := range []struct {
+		generate string
+		good     func(c counts) bool
+	}{
+		{"jwt-cache: {generate: {count: 200, algs: [HS256, ES256]}", func(c counts) bool {
+			return c.Misses == 200 && c.Hits > 5000 && c.Expired == 0 && c.Refused == 0
+		}},
+		{"jwt-unique: {generate: {count: 8000, algs: [HS256, ES256]}", func(c counts) bool {
+			return c.Hits == 0 && c.Misses > 5000 && c.Expired == 0 && c.Refused == 0
+		}},
+		// What the preflight demands to be refused is two tokens.
+		{"jwt-cache-worst: {generate: {count: 15000, algs: [HS256, ES256], leeway: 30s}", func(c counts) bool {
+			return c.Hits == 0 && c.Misses > 5000 && c.Expired > 1000 && c.Refused == 2
+		}},
+	} {
+		name, _, _ := strings.Cut(kind.generate, ":")
+		t.Run(name, func(t *testing.T) {
+			dir := shortTemp(t)
+			plan := `
+router:
+  run: [node, "` + verifier + `"]
+  env: {SOCKET: "{socket}", TARGETS: "{targets}", LEEWAY: "30"}
+  ready: {http: /health}
+  clock: 2000-01-01T00:00:00Z
+kinds: {` + kind.generate + `}}
+load: {rate: 1000/s}
+warmup: {load: 500ms}
+schedule: {block: 6s, blocks: 1, controls: false}
+`
+			if err := os.WriteFile(filepath.Join(dir, "plumbline.yaml"), []byte(plan), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out := filepath.Join(dir, "session")
+			if said, err := exec.Command(plumbline, "run", filepath.Join(dir, "plumbline.yaml"), "--out", out).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			log, err := os.ReadFile(filepath.Join(out, "runs", "001-router", "router.log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var c counts
+			if err := json.Unmarshal(log, &c); err != nil || !kind.good(c) {
+				t.Errorf("the server counted %s, %v", log, err)
+			}
+		})
+	}
 }
