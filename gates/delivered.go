@@ -76,7 +76,7 @@ func starved(s *record.Session) string {
 	example := ""
 	count := func(arm string) (lost, all int) {
 		for _, r := range s.Runs {
-			if r.Arm != arm {
+			if r.Arm != arm || r.State != record.Complete { // what ended early has a reason of its own
 				continue
 			}
 			all++

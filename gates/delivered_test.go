@@ -103,6 +103,21 @@ func TestDueIsMissing(t *testing.T) {
 	wantReason(t, v.Reasons, "the record does not say how many requests were due")
 }
 
+// A run that ended early for another reason says nothing about the rate.
+func TestEndedEarlyIsNotStarved(t *testing.T) {
+	s := small(3).session()
+	atRate(s)
+	for _, r := range s.Runs {
+		r.State, r.Slices = record.Stopped, nil
+	}
+	s.State = record.Stopped
+	v := gates.Judge(s)
+	wantOutcome(t, v, gates.Invalid, 5)
+	if reasons := strings.Join(v.Reasons, " "); strings.Contains(reasons, "rate") {
+		t.Error(reasons)
+	}
+}
+
 // New errors are a result, also where the rate was not reached.
 func TestErrorsBelowTheRate(t *testing.T) {
 	s := small(3).session()

@@ -65,7 +65,12 @@ func (b bearer) beside(run record.Run, a asked) string {
 	if date, err := http.ParseTime(a.answer.Date); err == nil && moved && apart(date, a.at) < unmoved && apart(date, now) > unmoved {
 		out.WriteString("\nso its clock was not moved: a program that is linked statically, as those in Go are, cannot be; weigh it with jwt-cache or jwt-unique and without router.clock, as their tokens are good today as well")
 	}
-	if until := a.target.Until; a.answer.Status != http.StatusOK && !until.IsZero() && !now.Before(until) {
+	exp, _ := numericDate(b.times["exp"])
+	switch until := a.target.Until; {
+	case a.answer.Status == http.StatusOK || until.IsZero() || now.Before(exp):
+	case now.Before(until):
+		fmt.Fprintf(&out, "\nso it had expired by less than the leeway of %.0f s that the targets are made for: the router takes less; make them with its own", until.Sub(exp).Seconds())
+	default:
 		out.WriteString("\nso it had expired, leeway and all: the starts took longer than the targets are made for; give them a longer duration")
 	}
 	return out.String()
