@@ -25,7 +25,7 @@ func (e *UsedUpError) Error() string {
 // has expired would look like an error of the server.
 const untilMargin = 2 * time.Second
 
-// errNoTarget ends vegeta's attack. It gives a result without a URL for it.
+// errNoTarget ends vegeta's attack, which gives a result with this text for it.
 var errNoTarget = errors.New("no target left")
 
 // once is a vegeta.Targeter: the next target that has not been sent and can
@@ -33,10 +33,13 @@ var errNoTarget = errors.New("no target left")
 func (c *Client) once(t *vegeta.Target) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Read once: after another arm's turn thousands may be skipped, and all of
+	// this counts as latency.
+	earliest := c.cfg.Clock().Add(untilMargin)
 	for ; c.next < len(c.cfg.Targets); c.skipped++ {
 		next := &c.cfg.Targets[c.next]
 		c.next++
-		if next.Until.IsZero() || next.Until.After(c.cfg.Clock().Add(untilMargin)) {
+		if next.Until.IsZero() || next.Until.After(earliest) {
 			t.Method, t.URL, t.Body, t.Header = next.Method, next.URL, next.Body, next.Header
 			return nil
 		}

@@ -132,7 +132,7 @@ func (s *stretch) collect(results <-chan *vegeta.Result, giveUp func()) (err err
 	held := make([]*vegeta.Result, 0, min(s.piece, 1024))
 	for r := range results {
 		s.ended.Add(1)
-		if err != nil || r.URL == "" { // vegeta's word for no target left
+		if err != nil || r.Error == errNoTarget.Error() { // no request was sent
 			continue
 		}
 		r.BytesIn = size(r.Body)
