@@ -81,13 +81,15 @@ func (m *Manifest) check() error {
 	switch {
 	case !slices.Contains(Kinds(), m.Kind):
 		return unknown(string(m.Kind), "kind", Kinds())
-	case m.Requests < 1 || m.Reserve < 0:
+	case m.Requests < 1 || m.Reserve < 0 || m.Requests > maxCount || m.Reserve > maxCount:
 		return fmt.Errorf("holds %d requests and a reserve of %d", m.Requests, m.Reserve)
 	case m.Once != m.Kind.Once():
 		return fmt.Errorf("once is %t for kind %s", m.Once, m.Kind)
+	case m.Once != (m.Reserve > 0): // else the preflight would send what the load is to be the first to send
+		return fmt.Errorf("has a reserve of %d for kind %s", m.Reserve, m.Kind)
 	case (m.Expiry != nil) != (m.Kind == JWTCacheWorst):
 		return fmt.Errorf("expiry is for kind %s, and only for that", JWTCacheWorst)
-	case m.Expiry != nil && (m.Expiry.DurationS < 1 || m.Expiry.LeewayS < 0):
+	case m.Expiry != nil && (outside(m.Expiry.DurationS, minExpires) || outside(m.Expiry.LeewayS, 0)):
 		return fmt.Errorf("expiry has a duration of %d s and a leeway of %d s", m.Expiry.DurationS, m.Expiry.LeewayS)
 	case m.file(TargetsFile) == nil:
 		return fmt.Errorf("does not name %s", TargetsFile)
@@ -102,6 +104,12 @@ func (m *Manifest) check() error {
 		}
 	}
 	return nil
+}
+
+// outside says whether so many seconds are less than least, or more than a spec
+// may ask for: as a time.Duration they might overflow.
+func outside(seconds int, least time.Duration) bool {
+	return seconds < int(least/time.Second) || seconds > int(maxExpires/time.Second)
 }
 
 func (m *Manifest) file(name string) *ManifestFile {
