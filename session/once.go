@@ -208,6 +208,8 @@ func (l *layout) take(p *plan.Plan, dir string) error {
 }
 
 // cacheRoot is where generated sets are kept; empty: this user has no such place.
+// One that belongs to somebody else (root with a user's HOME), or in which others
+// may write, is none: what they put there would be sent in place of the set.
 func cacheRoot() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -217,10 +219,15 @@ func cacheRoot() string {
 	if os.MkdirAll(root, 0o755) != nil || unix.Access(root, unix.W_OK) != nil {
 		return ""
 	}
+	var st unix.Stat_t
+	if unix.Stat(root, &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return ""
+	}
 	return root
 }
 
 // isUsedUp tells whether a stretch ended for want of targets.
 func isUsedUp(err error) (used *load.UsedUpError, ok bool) {
-	return used, errors.As(err, &used)
+	ok = errors.As(err, &used)
+	return used, ok
 }

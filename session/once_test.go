@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -279,5 +280,36 @@ func TestATokenThatExpiredBeforeItsTurn(t *testing.T) {
 				t.Errorf("after %d s: %s", seconds, got)
 			}
 		}
+	}
+}
+
+// Whoever may write where sets are kept decides what is sent.
+func TestCacheRoot(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache) // Linux
+	t.Setenv("HOME", cache)           // others
+	root := cacheRoot()
+	if root == "" {
+		t.Fatal("a user's own cache folder is not taken")
+	}
+	for mode, want := range map[os.FileMode]string{0o755: root, 0o700: root, 0o775: "", 0o757: "", 0o777 | os.ModeSticky: ""} {
+		if err := os.Chmod(root, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := cacheRoot(); got != want {
+			t.Errorf("with %v it is %q, want %q", mode, got, want)
+		}
+	}
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		return // nobody else can be given a folder
+	}
+	if err := os.Chown(root, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if got := cacheRoot(); got != "" {
+		t.Errorf("another user's folder is taken: %s", got)
 	}
 }
