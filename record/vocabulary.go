@@ -267,6 +267,9 @@ type Run struct {
 	Preflight    []Answer   `json:"preflight"`         // one per route, in the session's order
 	Expired      []Answer   `json:"expired,omitempty"` // to requests after those, whose token the router has to refuse
 	Warmup       WarmupSent `json:"warmup"`
+	// Skipped is how many targets, each of which is sent once, were not sent, in
+	// the warm-up and later: their token was about to expire when their turn came.
+	Skipped int `json:"skipped,omitempty"`
 	// IdleMemory is the memory of the run's processes before any load but the
 	// preflight's, in bytes (what they share counted once, where the kernel
 	// tells); 0: not measured.

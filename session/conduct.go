@@ -473,6 +473,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 		return s.sink(c.services.excuse(rs))
 	})
 	cancel()
+	m.run.Skipped += o.Skipped
 	used, usedUp := isUsedUp(err)
 	switch {
 	case ctx.Err() != nil:

@@ -48,6 +48,22 @@ func TestUsedUpTargetsStopTheSession(t *testing.T) {
 	})
 }
 
+// The warm-up and two slices of a run skip 5 targets each.
+func TestSkippedTargetsAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{skips: 5}
+		c := newConductor(t, sliced, stage)
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ended(t, c, stage, record.Complete).Runs {
+			if r.Skipped != 15 {
+				t.Errorf("%s notes %d", r.ID, r.Skipped)
+			}
+		}
+	})
+}
+
 // A router that dies closes every connection, and the targets with it: it has
 // lost a run, and the session goes on.
 func TestUsedUpByADeath(t *testing.T) {

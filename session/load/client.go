@@ -57,6 +57,7 @@ type Client struct {
 	mu      sync.Mutex
 	next    int // number of the next request, over all stretches; with Once of the next target
 	skipped int // targets, with Once
+	noted   int // of them, in the stretches that are over
 	empty   bool
 	loaded  time.Duration // length of all stretches so far, with Once
 	conns   map[net.Conn]struct{}

@@ -48,12 +48,13 @@ func (c *Client) once(t *vegeta.Target) error {
 	return errNoTarget
 }
 
-// usedUp notes a stretch that took so long. Its error is a *UsedUpError if the
-// stretch found no target for a request.
-func (c *Client) usedUp(took time.Duration) error {
+// usedUp notes what a stretch that is over has skipped. Its error is a
+// *UsedUpError if the stretch found no target for a request.
+func (c *Client) usedUp(o *Offered) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loaded += took
+	o.Skipped, c.noted = c.skipped-c.noted, c.skipped
+	c.loaded += o.End.Sub(o.Start)
 	if !c.empty {
 		return nil
 	}

@@ -150,9 +150,15 @@ func TestOnceSkipsWhatIsAboutToExpire(t *testing.T) {
 	}
 	a.config.Targets[30].Until = time.Time{} // no matter when
 	c := a.client(t)
+	skipped := 0
 	used, all := untilUsedUp(t, func(sink func([]*vegeta.Result) error) (load.Offered, error) {
-		return c.Stretch(t.Context(), short, sink)
+		o, err := c.Stretch(t.Context(), short, sink)
+		skipped += o.Skipped
+		return o, err
 	})
+	if again, err := c.Stretch(t.Context(), short, func([]*vegeta.Result) error { return nil }); again.Skipped != 0 {
+		t.Errorf("a stretch more skips %d (%v)", again.Skipped, err)
+	}
 	var want []string
 	for i := range 40 {
 		if i >= 3 && i <= 11 || i >= 23 { // later than the clock and 2 s
@@ -162,8 +168,8 @@ func TestOnceSkipsWhatIsAboutToExpire(t *testing.T) {
 	if got := paths(all); !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}
-	if used.Sent != len(want) || used.Skipped != 40-len(want) || c.Sent() != len(want) {
-		t.Errorf("%+v, want %d sent", used, len(want))
+	if used.Sent != len(want) || used.Skipped != 40-len(want) || c.Sent() != len(want) || skipped != used.Skipped {
+		t.Errorf("%+v, want %d sent; the stretches skipped %d", used, len(want), skipped)
 	}
 }
 

@@ -25,6 +25,9 @@ type Offered struct {
 	// Due is how many requests were due at a fixed rate; as many results as
 	// are missing from it could not be sent. 0 in a closed loop.
 	Due int
+	// Skipped is how many targets were not sent, with Config.Once, as their
+	// Until had come or was about to.
+	Skipped int
 }
 
 // Stretch offers load for d, waits for the last answers and hands all results
@@ -83,7 +86,7 @@ func (c *Client) stretch(ctx context.Context, d time.Duration, spin *spinner, si
 	}
 	err := s.collect(attacker.Attack(target, s.pacer, s.limit, ""), c.Close)
 	if err == nil {
-		err = c.usedUp(s.End.Sub(s.Start))
+		err = c.usedUp(&s.Offered)
 	}
 	return s.Offered, err
 }
