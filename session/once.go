@@ -130,7 +130,9 @@ func (o *once) ended(used *load.UsedUpError, alive time.Duration) error {
 	if made := o.duration(); made > 0 {
 		share := float64(loadLength(o.schedule, o.arms)) / loaded
 		if alive >= made-3*time.Second && share > 1 {
-			longer := max(madeFor(o.schedule, o.arms), wholeSeconds(1.1*alive.Seconds()*share))
+			// Twice as long as planned for the rest: this run was slower than planned, or only its start was.
+			rest := 2 * (1 - 1/share) * runLength(o.schedule, o.arms).Seconds()
+			longer := max(madeFor(o.schedule, o.arms), wholeSeconds(1.1*(alive.Seconds()+rest)))
 			return fmt.Errorf("all tokens of kind %s had expired after %s, as they are made for runs of %s and this one takes longer (%d of %d were sent); %s",
 				o.kind, alive.Round(100*time.Millisecond), plan.Short(made), used.Sent, o.requests, o.advice("duration", plan.Short(longer)))
 		}

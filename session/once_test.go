@@ -96,6 +96,8 @@ func TestWhyTargetsAreUsedUp(t *testing.T) {
 			"(100 of them had expired before their turn); a run of this plan needs about 22000: write kinds.tokens.generate.count: 22000,"},
 		{"the run is longer than they live", onceSet(sliced, 1000, worst(6)), load.UsedUpError{Sent: 200, Skipped: 800, Load: 700 * time.Millisecond}, 5 * time.Second,
 			"all tokens of kind tokens had expired after 5s, as they are made for runs of 6s and this one takes longer (200 of 1000 were sent); write kinds.tokens.generate.duration: 11s"},
+		{"all of that was the starts", onceSet(sliced, 1000, worst(10)), load.UsedUpError{Sent: 1, Skipped: 999, Load: time.Millisecond}, 9 * time.Second,
+			"kinds.tokens.generate.duration: 21s"},
 		{"made by hand", &once{kind: "tokens", requests: 1000, schedule: sliced, arms: 2, manifest: &targets.Manifest{Once: true}}, load.UsedUpError{Sent: 1000, Load: time.Second}, 0,
 			"make them again with --count 1700,"},
 	} {
