@@ -33,7 +33,12 @@ func needs(t *testing.T, program, pkg string) string {
 
 func notInstalled(t *testing.T, what, pkg string) {
 	t.Helper()
-	msg := fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", what, pkg)
+	missing(t, fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", what, pkg))
+}
+
+// missing fails in CI, and skips elsewhere.
+func missing(t *testing.T, msg string) {
+	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatal(msg)
 	}
@@ -133,7 +138,7 @@ func TestClockOfHAProxy(t *testing.T) {
 	stranger := os.Getppid() // runs, and not for us
 	decoy := fmt.Sprintf("/dev/shm/faketime_shm_%d", stranger)
 	if f, err := os.OpenFile(decoy, os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-		t.Skip("no shared memory may be made: ", err)
+		missing(t, fmt.Sprint("no shared memory may be made: ", err))
 	} else {
 		f.Close()
 	}
@@ -218,7 +223,7 @@ func TestEndingRemovesClockFiles(t *testing.T) {
 			pids := []int{cmd.Process.Pid}
 			for _, pattern := range []string{"/dev/shm/faketime_shm_%d", "/dev/shm/sem.faketime_sem_%d"} {
 				if err := os.WriteFile(fmt.Sprintf(pattern, pids[0]), nil, 0o600); err != nil {
-					t.Skip("no shared memory may be made: ", err)
+					missing(t, fmt.Sprint("no shared memory may be made: ", err))
 				}
 			}
 			end(pids[0], mark)
