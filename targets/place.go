@@ -127,7 +127,8 @@ func (p *place) begin() (err error) {
 // lockedTemp makes a hidden folder that says by a lock that somebody is at work
 // in it. A sweep may come between the making and the lock: then there is another.
 func lockedTemp(parent string) (temp string, lock *os.File, err error) {
-	for {
+	const tries = 100 // some file systems call no file the same
+	for range tries {
 		if temp, err = os.MkdirTemp(parent, hidden); err != nil {
 			return "", nil, err
 		}
@@ -145,6 +146,7 @@ func lockedTemp(parent string) (temp string, lock *os.File, err error) {
 		}
 		lock.Close()
 	}
+	return "", nil, fmt.Errorf("%s: others remove what is made there", parent)
 }
 
 func tryLock(dir *os.File) error { return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
