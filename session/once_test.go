@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -204,6 +205,50 @@ kinds: {tokens: {generate: {algs: [HS256], `+generate+`}}}
 		t.Fatal(err)
 	}
 	return p
+}
+
+// The preflight takes what the load does not send: of each route that is sent,
+// and over TLS where the load goes over it.
+func TestThePreflightAsksTheReserve(t *testing.T) {
+	at := func(line int, paths ...string) (all []targets.Target) {
+		for i, path := range paths {
+			all = append(all, targets.Target{Method: "GET", URL: "http://router" + path, Line: line + i})
+		}
+		return all
+	}
+	set := &targets.Set{
+		Manifest: &targets.Manifest{Once: true, Expiry: &targets.Expiry{DurationS: 20, LeewayS: 30}},
+		Targets:  at(1, "/a", "/b", "/a", "/b"), Reserve: at(11, "/a", "/b"), Expired: at(21, "/a", "/b"),
+	}
+	for _, tt := range []struct {
+		more            string
+		only            []string
+		routes, expired string
+	}{
+		{"", nil, "http://router/a:11 http://router/b:12", "http://router/a:21 http://router/b:22"},
+		{"", []string{"/b"}, "http://router/b:12", "http://router/b:22"},
+		{"load: {tls: true}\n", nil, "https://router/a:11 https://router/b:12", "https://router/a:21 https://router/b:22"},
+	} {
+		p := planOf(t, "kind: jwt-unique", tt.more)
+		p.Only = tt.only
+		var l layout
+		if err := l.send(p, set); err != nil {
+			t.Fatal(err)
+		}
+		show := func(all []targets.Target) string {
+			var parts []string
+			for _, t := range all {
+				parts = append(parts, fmt.Sprintf("%s:%d", t.URL, t.Line))
+			}
+			return strings.Join(parts, " ")
+		}
+		if got := show(l.probes.routes); got != tt.routes {
+			t.Errorf("%q %q: the routes are asked by %s, want %s", tt.more, tt.only, got, tt.routes)
+		}
+		if got := show(l.probes.expired); got != tt.expired || l.probes.leewayS != 30 {
+			t.Errorf("%q %q: to be refused are %s (leeway %d), want %s", tt.more, tt.only, got, l.probes.leewayS, tt.expired)
+		}
+	}
 }
 
 func TestASetThatCannotLast(t *testing.T) {
