@@ -96,6 +96,7 @@ func TestGenerateRefusals(t *testing.T) {
 		{generating("  jwt-cache: {generate: {claims: test}}\n"), "5: kinds.jwt-cache.generate.claims: " + filepath.Join(dir, "test") + " is not a regular file; name one that holds a JSON object"},
 		{generating("  jwt-cache-worst: {generate: {}}\n"), "5: kinds.jwt-cache-worst.generate.leeway: say how long after exp the server still takes a token: 30s for PostgREST, 0s for one that takes none"},
 		{generating(worst + "}}\n"), "5: kinds.jwt-cache-worst.generate: its tokens expire while a run goes on, as counted from the router's start at 2000-01-01T00:00:00Z on its clock; write router: {clock: 2000-01-01T00:00:00Z}, or kind: jwt-unique"},
+		{clocked(worst + "}}\narms: {candidate: {clock: 2000-01-01T00:00:00Z}}\n"), "6: arms.candidate.clock: is 2000-01-01T00:00:00Z, but the tokens of kind jwt-cache-worst expire as counted from 2001-02-03T04:05:06Z; make clock and base_time the same"},
 		{clocked(worst + ", base_time: 2000-01-01T00:00:00Z}}\n"), "3: router.clock: is 2001-02-03T04:05:06Z, but the tokens of kind jwt-cache-worst expire as counted from 2000-01-01T00:00:00Z; make clock and base_time the same"},
 
 		// What targets says of a spec stands at its key.

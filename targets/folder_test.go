@@ -314,7 +314,11 @@ func TestReadHeedsTheManifest(t *testing.T) {
 		{"long leeway", edit("manifest.json", `"leeway_s": 30`, `"leeway_s": 86401`), "a leeway of 86401 s"},
 		{"leeway", edit("manifest.json", `"leeway_s": 30`, `"leeway_s": -30`), "a leeway of -30 s"},
 		{"no expiry", edit("manifest.json", `"expiry"`, `"expiri"`), "unknown field"},
-		{"path", edit("manifest.json", `"path": "hs.secret"`, `"path": "../hs.secret"`), `file "../hs.secret" is not named as plumbline does it`},
+		// It stays the first, so that its place in the list is right.
+		{"path", edit("manifest.json", `"path": "ed.pem"`, `"path": "../ed.pem"`), `file "../ed.pem" is not named as plumbline does it`},
+		{"absolute path", edit("manifest.json", `"path": "ed.pem"`, `"path": "/etc/passwd"`), `file "/etc/passwd" is not named as plumbline does it`},
+		{"path with dots", edit("manifest.json", `"path": "ed.pem"`, `"path": "a/../ed.pem"`), `file "a/../ed.pem" is not named as plumbline does it`},
+		{"order", edit("manifest.json", `"path": "ed.pem"`, `"path": "z.pem"`), `is not named as plumbline does it`},
 		{"sum", edit("manifest.json", `"sha256": "`, `"sha256": "00`), "is not named as plumbline does it"},
 		{"no targets", edit("manifest.json", `"targets.http"`, `"targets.txt"`), "does not name targets.http"},
 	} {
