@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -125,6 +126,8 @@ type member struct {
 	w      *record.RunWriter
 	proc   process
 	client client
+
+	answers, refused int // under load so far: all, and those that refuse a token
 }
 
 // faultError is an error that is the doing of one member's router.
@@ -458,8 +461,12 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 	}()
 	hangs, unanswered := "", false
 	o, err = s.offer(live, m.client, func(rs []*vegeta.Result) error {
+		m.answers += len(rs)
 		for _, r := range rs {
 			unanswered = unanswered || r.Code == 0
+			if c.refuses(r) {
+				m.refused++
+			}
 			if r.Code == 0 && r.Latency >= tooLong {
 				hangs = record.RouteName(r.Method, r.URL) + " gave no answer"
 				if strings.HasPrefix(r.Error, load.Unended) {
@@ -494,6 +501,11 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 	if hangs != "" { // every slice would wait for it again
 		return o, &faultError{m, fmt.Errorf("%s within %s", hangs, tooLong)}
 	}
+	if m.arm.Role == record.Baseline { // if only the candidate refuses them, that is a result
+		if err := c.once.refused(m.answers, m.refused); err != nil {
+			return o, &StopError{fmt.Errorf("%s: %w", m.arm.Label, err)}
+		}
+	}
 	if usedUp {
 		return o, &StopError{fmt.Errorf("%s: %w", m.arm.Label, c.once.ended(used, time.Since(m.run.Started)))}
 	}
@@ -511,6 +523,16 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 		}
 	}
 	return o, nil
+}
+
+// refuses tells whether an answer is that a token is not good, where that is not expected.
+func (c *conductor) refuses(r *vegeta.Result) bool {
+	code := int(r.Code)
+	if code != http.StatusUnauthorized && code != http.StatusForbidden {
+		return false
+	}
+	name := record.RouteName(r.Method, r.URL)
+	return !slices.ContainsFunc(c.session.Routes, func(rt record.Route) bool { return rt.Name == name && slices.Contains(rt.Status, code) })
 }
 
 func (c *conductor) armIndex(name string) int {

@@ -37,6 +37,7 @@ type fakeStage struct {
 	hangDelayed string // nor do this run's that are to be delayed
 
 	skips   int    // targets in each stretch
+	refuses string // this arm's routers answer to the load by 401
 	targets int    // each client has so many to send once; 0: it may repeat them
 	burns   string // this run's router closes every connection, which uses up the targets, and is gone a moment later
 
@@ -191,6 +192,9 @@ func (c *fakeClient) offer(ctx context.Context, d time.Duration, sink func([]*ve
 		case <-ctx.Done():
 		}
 		rs = append(rs, &vegeta.Result{Timestamp: at, Seq: n, Latency: time.Since(at), Code: 200, Method: "GET", URL: []string{"http://router/a", "http://router/b"}[c.next%2], Body: []byte("hello"), BytesIn: 5})
+		if c.stage.refuses != "" && strings.HasSuffix(c.id, c.stage.refuses) {
+			rs[n].Code = 401
+		}
 		c.next++
 	}
 	return load.Offered{Start: start, End: time.Now(), Skipped: c.stage.skips}, sink(rs)

@@ -119,6 +119,22 @@ func (o *once) check(l layout, rate float64) error {
 	return nil
 }
 
+// refused says that of so many answers of a run too many refuse tokens which
+// should still have been good. The preflight's own expire at the end of the run,
+// so it sees a leeway that was overstated only by more than what is left of that.
+func (o *once) refused(answers, refused int) error {
+	const least = 10 // refusals, and one answer in so many: fewer may be what a stall has held up
+	if o == nil || o.duration() == 0 || refused < least || refused*least < answers {
+		return nil
+	}
+	leeway := "--leeway"
+	if o.made {
+		leeway = "kinds." + o.kind + ".generate.leeway"
+	}
+	return fmt.Errorf("%d of %d answers under load refuse a token of kind %s that is still good for %s: the router takes a token for less than the %d s after exp that the targets were made for; find out for how long, and say it with %s",
+		refused, answers, o.kind, load.UntilMargin, o.manifest.Expiry.LeewayS, leeway)
+}
+
 // ended says that a set was used up in a run, and what to do about it. alive is
 // how long its router had been running.
 func (o *once) ended(used *load.UsedUpError, alive time.Duration) error {

@@ -193,6 +193,62 @@ func TestExpiredTokensMustBeRefused(t *testing.T) {
 	}
 }
 
+// A leeway that was overstated by less than the preflight can see: what the
+// reference refuses under load is no load of good tokens. If the candidate alone
+// refuses them, that is a result.
+func TestTokensThatTheBaselineRefuses(t *testing.T) {
+	worst := &targets.Expiry{DurationS: 20, LeewayS: 30}
+	for _, tt := range []struct {
+		name    string
+		refuses string
+		expiry  *targets.Expiry
+		expect  []int
+		stopped bool
+	}{
+		{"both take them", "", worst, nil, false},
+		{"the baseline does not", "baseline", worst, nil, true},
+		{"the candidate does not", "candidate", worst, nil, false},
+		{"they do not expire", "baseline", nil, nil, false},
+		{"that is expected", "baseline", worst, []int{200, 401}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stage := &fakeStage{refuses: tt.refuses}
+				c := newConductor(t, sliced, stage)
+				c.once = onceSet(sliced, 1000, tt.expiry)
+				for i := range c.session.Routes {
+					c.session.Routes[i].Status = tt.expect
+				}
+				err := c.run(t.Context())
+				if !tt.stopped {
+					if err != nil {
+						t.Fatal(err)
+					}
+					ended(t, c, stage, record.Complete)
+					return
+				}
+				s := ended(t, c, stage, record.Stopped)
+				const want = "main: 100 of 100 answers under load refuse a token of kind tokens that is still good for 2s: the router takes a token for less than the 30 s after exp that the targets were made for; find out for how long, and say it with kinds.tokens.generate.leeway"
+				if !strings.HasSuffix(s.Reason, want) {
+					t.Errorf("the reason is %q, want %q", s.Reason, want)
+				}
+			})
+		})
+	}
+}
+
+func TestAFewRefusalsAreResults(t *testing.T) {
+	o := onceSet(sliced, 1000, &targets.Expiry{DurationS: 20, LeewayS: 30})
+	for _, tt := range []struct {
+		answers, refused int
+		want             bool
+	}{{100, 0, false}, {100, 9, false}, {100, 10, true}, {101, 10, false}, {9, 9, false}, {10, 10, true}, {0, 0, false}} {
+		if got := o.refused(tt.answers, tt.refused) != nil; got != tt.want {
+			t.Errorf("%d of %d: %v", tt.refused, tt.answers, got)
+		}
+	}
+}
+
 // planOf reads a plan with a kind that is generated, and what else it says.
 func planOf(t *testing.T, generate, more string) *plan.Plan {
 	t.Helper()

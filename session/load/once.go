@@ -20,10 +20,10 @@ func (e *UsedUpError) Error() string {
 	return fmt.Sprintf("the targets are used up: %d were sent and %d had expired before their turn, in %s of load", e.Sent, e.Skipped, e.Load.Round(time.Millisecond))
 }
 
-// untilMargin is how long before its Until a target is not sent any more. A
+// UntilMargin is how long before its Until a target is not sent any more. A
 // request may be under way while its arm stalls, and an answer that its token
 // has expired would look like an error of the server.
-const untilMargin = 2 * time.Second
+const UntilMargin = 2 * time.Second
 
 // errNoTarget ends vegeta's attack, which gives a result with this text for it.
 var errNoTarget = errors.New("no target left")
@@ -35,7 +35,7 @@ func (c *Client) once(t *vegeta.Target) error {
 	defer c.mu.Unlock()
 	// Read once: after another arm's turn thousands may be skipped, and all of
 	// this counts as latency.
-	earliest := c.cfg.Clock().Add(untilMargin)
+	earliest := c.cfg.Clock().Add(UntilMargin)
 	for ; c.next < len(c.cfg.Targets); c.skipped++ {
 		next := &c.cfg.Targets[c.next]
 		c.next++
