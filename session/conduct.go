@@ -501,7 +501,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 	if hangs != "" { // every slice would wait for it again
 		return o, &faultError{m, fmt.Errorf("%s within %s", hangs, tooLong)}
 	}
-	if m.arm.Role == record.Baseline { // if only the candidate refuses them, that is a result
+	if m.arm.Role == record.Baseline || len(c.session.Arms) == 1 { // if only the candidate refuses them, that is a result
 		if err := c.once.refused(m.answers, m.refused); err != nil {
 			return o, &StopError{fmt.Errorf("%s: %w", m.arm.Label, err)}
 		}

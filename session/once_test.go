@@ -203,13 +203,15 @@ func TestTokensThatTheBaselineRefuses(t *testing.T) {
 		refuses string
 		expiry  *targets.Expiry
 		expect  []int
-		stopped bool
+		alone   bool   // the arm has none to be compared with
+		stopped string // by whom
 	}{
-		{"both take them", "", worst, nil, false},
-		{"the baseline does not", "baseline", worst, nil, true},
-		{"the candidate does not", "candidate", worst, nil, false},
-		{"they do not expire", "baseline", nil, nil, false},
-		{"that is expected", "baseline", worst, []int{200, 401}, false},
+		{"both take them", "", worst, nil, false, ""},
+		{"the baseline does not", "baseline", worst, nil, false, "main"},
+		{"the candidate does not", "candidate", worst, nil, false, ""},
+		{"the only arm does not", "candidate", worst, nil, true, "HEAD"},
+		{"they do not expire", "baseline", nil, nil, false, ""},
+		{"that is expected", "baseline", worst, []int{200, 401}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -219,8 +221,11 @@ func TestTokensThatTheBaselineRefuses(t *testing.T) {
 				for i := range c.session.Routes {
 					c.session.Routes[i].Status = tt.expect
 				}
+				if tt.alone {
+					c.session.Arms = c.session.Arms[1:]
+				}
 				err := c.run(t.Context())
-				if !tt.stopped {
+				if tt.stopped == "" {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -228,7 +233,7 @@ func TestTokensThatTheBaselineRefuses(t *testing.T) {
 					return
 				}
 				s := ended(t, c, stage, record.Stopped)
-				const want = "main: 100 of 100 answers under load refuse a token of kind tokens that is still good for 2s: the router takes a token for less than the 30 s after exp that the targets were made for; find out for how long, and say it with kinds.tokens.generate.leeway"
+				want := tt.stopped + ": 100 of 100 answers under load refuse a token of kind tokens that is still good for 2s: the router takes a token for less than the 30 s after exp that the targets were made for; find out for how long, and say it with kinds.tokens.generate.leeway"
 				if !strings.HasSuffix(s.Reason, want) {
 					t.Errorf("the reason is %q, want %q", s.Reason, want)
 				}
