@@ -80,16 +80,15 @@ func (c *conductor) preflight(ctx context.Context, m *member) error {
 
 // AnswerError says that a route does not answer as it must.
 type AnswerError struct {
-	Answer record.Answer
-	Why    string
-	Token  string // what the request's token says, in some lines; empty: it is not about a token
+	asked
+	Why   string
+	Token string // what the request's token says, in some lines; empty: it is not about a token
 
-	asked   asked
 	expired bool // the token had to be refused
 }
 
 func (e *AnswerError) Error() string {
-	return fmt.Sprintf("preflight: %s: %s", e.Answer.Route, e.Why)
+	return fmt.Sprintf("preflight: %s: %s", e.answer.Route, e.Why)
 }
 
 // Detail shows the body, or as much of it as tells what it is, and the token.
@@ -99,11 +98,11 @@ func (e *AnswerError) Detail() string {
 		most = 200 // of a refusal that is enough
 	}
 	var parts []string
-	if body := strings.TrimRight(strings.ToValidUTF8(e.Answer.Excerpt, "\uFFFD"), "\n"); body != "" {
+	if body := strings.TrimRight(strings.ToValidUTF8(e.answer.Excerpt, "\uFFFD"), "\n"); body != "" {
 		if len(body) > most {
 			body = strings.ToValidUTF8(body[:most], "") + " …"
 		}
-		parts = append(parts, fmt.Sprintf("the body (%d bytes):\n%s", e.Answer.BodyBytes, body))
+		parts = append(parts, fmt.Sprintf("the body (%d bytes):\n%s", e.answer.BodyBytes, body))
 	}
 	if e.Token != "" {
 		parts = append(parts, e.Token)
@@ -122,14 +121,14 @@ func (c *conductor) settle(m *member) {
 
 // explain adds what the request's token says, where the answer is about that.
 func (e *AnswerError) explain(run record.Run) {
-	refused := e.Answer.Status == http.StatusUnauthorized || e.Answer.Status == http.StatusForbidden
-	token, ok := bearerOf(e.asked.target)
+	refused := e.answer.Status == http.StatusUnauthorized || e.answer.Status == http.StatusForbidden
+	token, ok := bearerOf(e.target)
 	if !ok || !refused && !e.expired {
 		return
 	}
 	e.Token = token.beside(run, e.asked)
 	if token.signature != "" { // some servers repeat what they refuse
-		e.Answer.Excerpt = strings.ReplaceAll(e.Answer.Excerpt, token.signature, "…")
+		e.answer.Excerpt = strings.ReplaceAll(e.answer.Excerpt, token.signature, "…")
 	}
 }
 
@@ -140,7 +139,7 @@ func checkAnswers(routes []record.Route, first string, answers []asked) *AnswerE
 	for i, asked := range answers {
 		want, a := &routes[i].Status, asked.answer
 		bad := func(format string, args ...any) *AnswerError {
-			return &AnswerError{Answer: a, Why: fmt.Sprintf(format, args...), asked: asked}
+			return &AnswerError{asked: asked, Why: fmt.Sprintf(format, args...)}
 		}
 		switch {
 		case a.Error != "":
@@ -174,7 +173,7 @@ func checkExpired(answers []asked, leewayS int) *AnswerError {
 		default:
 			continue
 		}
-		return &AnswerError{Answer: a, Why: why, asked: asked, expired: true}
+		return &AnswerError{asked: asked, Why: why, expired: true}
 	}
 	return nil
 }
