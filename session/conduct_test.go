@@ -128,12 +128,12 @@ type fakeClient struct {
 func (c *fakeClient) Close() {}
 
 func (c *fakeClient) Ask(_ context.Context, t targets.Target) record.Answer {
-	a := record.Answer{Route: record.RouteName(t.Method, t.URL), Status: 200, BodyBytes: 5}
+	a := record.Answer{Route: record.RouteName(t.Method, t.URL), Status: 200, BodyBytes: 5, Date: time.Now().UTC().Format(http.TimeFormat)}
 	if c.stage.answer != nil {
 		a.Status = c.stage.answer(c.arm, a.Route)
 	}
 	if a.Status >= 400 {
-		a.Excerpt, a.Date = "because it may not be\n", time.Now().UTC().Format(http.TimeFormat)
+		a.Excerpt = "because it may not be\n"
 	}
 	if a.Excerpt != "" && c.stage.body != "" {
 		a.Excerpt = c.stage.body

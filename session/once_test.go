@@ -174,7 +174,7 @@ func TestExpiredTokensMustBeRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, r := range ended(t, c, stage, record.Complete).Runs {
-					if len(r.Expired) != 1 || r.Expired[0].Status != status || len(r.Preflight) != 2 {
+					if len(r.Expired) != 1 || r.Expired[0].Status != status || r.Expired[0].Date == "" || len(r.Preflight) != 2 || r.Preflight[0].Date != "" {
 						t.Errorf("%s notes %+v and %+v", r.ID, r.Preflight, r.Expired)
 					}
 				}

@@ -120,13 +120,19 @@ func TestOnceSharesItsTargetsWithDelayed(t *testing.T) {
 	a := serve(t, ways[0], server.handle)
 	a.config.Targets, a.config.Once = numbered(300), true
 	c := a.client(t)
-	turn := 0
-	_, all := untilUsedUp(t, func(sink func([]*vegeta.Result) error) (load.Offered, error) {
+	turn, took := 0, time.Duration(0)
+	used, all := untilUsedUp(t, func(sink func([]*vegeta.Result) error) (o load.Offered, err error) {
 		if turn++; turn%2 == 0 {
-			return c.Delayed(t.Context(), short/10, load.Delay{Share: 0.1}, sink)
+			o, err = c.Delayed(t.Context(), short/10, load.Delay{Share: 0.1}, sink)
+		} else {
+			o, err = c.Stretch(t.Context(), short/10, sink)
 		}
-		return c.Stretch(t.Context(), short/10, sink)
+		took += o.End.Sub(o.Start)
+		return o, err
 	})
+	if used.Load != took {
+		t.Errorf("%s of load, want %s of %d stretches", used.Load, took, turn)
+	}
 	if len(all) != 300 || len(server.seen) != 300 || turn < 3 {
 		t.Errorf("%d results, %d targets at the server, %d turns", len(all), len(server.seen), turn)
 	}
