@@ -69,6 +69,16 @@ func startHAProxy(t *testing.T, dir string, clock router.Clock) *http.Client {
 	}, "/health")
 }
 
+// clockLibrary is the system's libfaketime, as any of its programs loads it.
+func clockLibrary(t *testing.T) string {
+	t.Helper()
+	path, err := router.FindClockLibrary("/bin/sh", "")
+	if err != nil {
+		missing(t, err.Error())
+	}
+	return path
+}
+
 // shortTemp is short enough for a unix socket's path.
 func shortTemp(t *testing.T) string {
 	t.Helper()
@@ -166,14 +176,10 @@ func TestHAProxyTakesTheTokens(t *testing.T) {
 func TestTokensExpireOnAMovedClock(t *testing.T) {
 	needs(t, "haproxy")
 	plumbline := binary(t)
-	dir := makeTargets(t, plumbline, "--kind", "jwt-cache-worst", "--count", "40", "--duration", "8s", "--leeway", "0s", "--rsa-bits", "2048", "--url", "/")
+	dir := makeTargets(t, plumbline, "--kind", "jwt-cache-worst", "--count", "40", "--duration", "20s", "--leeway", "0s", "--rsa-bits", "2048", "--url", "/")
 	set := readTargets(t, dir)
 	base := set.Manifest.BaseTime
-	library, err := router.FindClockLibrary("/usr/sbin/haproxy", "")
-	if err != nil {
-		missing(t, err.Error())
-	}
-	client := startHAProxy(t, dir, router.Clock{Start: base, Library: library})
+	client := startHAProxy(t, dir, router.Clock{Start: base, Library: clockLibrary(t)})
 	began := time.Now()
 	for _, target := range set.Expired {
 		if got := status(t, client, target, nil); got != 401 {
@@ -288,9 +294,7 @@ func TestTokenSessions(t *testing.T) {
 // has such a cache, and counts.
 func TestKindsShowWhatTheySay(t *testing.T) {
 	needs(t, "node")
-	if _, err := router.FindClockLibrary("node", ""); err != nil {
-		missing(t, err.Error())
-	}
+	clockLibrary(t)
 	plumbline := binary(t)
 	verifier, err := filepath.Abs("testdata/verifier.js")
 	if err != nil {
