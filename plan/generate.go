@@ -28,7 +28,7 @@ func (d *decoder) generate(name, dir string, v value) *targets.Spec {
 	s.BaseTime = time.Time{}
 	d.keys(v,
 		field{"kind", func(v value) { d.choice(v, generated()...) }},
-		field{"count", func(v value) { s.Count = int(d.whole(v, 1, math.MaxInt32)) }},
+		field{"count", func(v value) { s.Count = int(min(d.whole(v, 0, math.MaxUint64), math.MaxInt)) }},
 		field{"method", func(v value) { s.Method = d.text(v) }},
 		field{"url", func(v value) { s.URL = d.text(v) }},
 		field{"algs", func(v value) { s.Algs = d.algs(v) }},

@@ -41,7 +41,7 @@ func madeFor(s record.Schedule, arms int) time.Duration {
 	if s.Mode != record.Sliced {
 		starts = 1
 	}
-	return wholeSeconds(1.1*runLength(s, arms).Seconds() + float64(starts)*startAllowance.Seconds())
+	return max(targets.LeastDuration, wholeSeconds(1.1*runLength(s, arms).Seconds()+float64(starts)*startAllowance.Seconds()))
 }
 
 func wholeSeconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }

@@ -347,6 +347,7 @@ func TestTokensAreMadeForARunOfThePlan(t *testing.T) {
 		"": 22 * time.Second, // 1.1 × 16.1 s and two starts of 2 s
 		"schedule: {controls: false}\nwarmup: {load: auto, at_most: 10s, idle: 1s}\n": 39 * time.Second,
 		"schedule: {mode: interleaved}\n":                                             10 * time.Second,
+		"schedule: {mode: interleaved, block: 1s}\nwarmup: {load: 0s}\n":              5 * time.Second, // the least
 	} {
 		l, err := layChecked(Job{Plan: planOf(t, "kind: jwt-cache-worst, leeway: 0s", more)})
 		if err != nil {

@@ -40,12 +40,15 @@ func hasURLStart(s string) bool {
 }
 
 // checkURL accepts absolute http and https URLs and the origin form /path?query.
-func checkURL(raw string) error {
+func checkURL(raw string) error { return checkURLFrom(raw, raw) }
+
+// checkURLFrom is checkURL for a URL that was made from what the user wrote.
+func checkURLFrom(raw, wrote string) error {
 	full := raw
 	if strings.HasPrefix(raw, "/") {
 		full = originBase + raw
 	}
-	bad := func(what string) error { return fmt.Errorf("invalid URL %s: %s", excerpt(raw), what) }
+	bad := func(what string) error { return fmt.Errorf("invalid URL %s: %s", excerpt(wrote), what) }
 	switch {
 	case raw == "":
 		return errors.New("URL is missing; write http://router/path or /path")
@@ -65,7 +68,7 @@ func checkURL(raw string) error {
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
-		return fmt.Errorf("invalid URL %s: %w; write http://router/path or /path", excerpt(raw), err)
+		return fmt.Errorf("invalid URL %s: %w; write http://router/path or /path", excerpt(wrote), err)
 	}
 	if u.Hostname() == "" || !isHost(u.Host) {
 		return bad("its host is missing or malformed; write http://router/path or /path")

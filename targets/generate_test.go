@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -179,8 +180,8 @@ func TestTokensThatExpireInTheRun(t *testing.T) {
 		{40, 20 * time.Second, 0, 5, 30},
 		{1001, 20 * time.Second, time.Second, 5, 751},
 		{3, 60 * time.Second, 0, 5, 3},
-		{10, 2 * time.Second, 0, 1, 5},
-		{10, 3 * time.Second, 24 * time.Hour, 1, 7},
+		{10, 5 * time.Second, 0, 2, 6},
+		{10, 7 * time.Second, 24 * time.Hour, 2, 8},
 		{2, 6 * time.Second, 0, 2, 2},
 	} {
 		s := quickly(targets.JWTCacheWorst)
@@ -427,15 +428,18 @@ func TestCheck(t *testing.T) {
 		{"kind", func(s *targets.Spec) { s.Kind = "films" }, `unknown kind "films"; known are`},
 		{"count", func(s *targets.Spec) { s.Count = 0 }, "count: 0 requests; ask for 1 or more"},
 		{"count", func(s *targets.Spec) { s.Count = -5 }, "count: -5 requests"},
-		{"count", func(s *targets.Spec) { s.Count = 10_000_001 }, "count: 10000001 requests are more than the 10000000"},
-		{"count", func(s *targets.Spec) { s.Count = 1 }, "count: 1 requests for 2 algorithms"},
-		{"file", func(s *targets.Spec) { s.Count = 2_000_000 }, "count: 2000000 requests with such tokens are about"},
+		{"count", func(s *targets.Spec) { s.Count = 10_000_001 }, "count: 10000001 requests do not fit into the 256 MiB that a file may hold; ask for at most about 630000 of this size"},
+		{"count", func(s *targets.Spec) { s.Count = 1 }, "count: 1 for 2 algorithms"},
+		{"file", func(s *targets.Spec) { s.Count = 2_000_000 }, "count: 2000000 requests do not fit into"},
+		{"file", func(s *targets.Spec) { s.Count = math.MaxInt }, "do not fit into the 256 MiB"},
 		{"bits", func(s *targets.Spec) { s.RSABits = 2047 }, "rsa_bits: 2047; an RSA key has 2048 to 16384 bits"},
 		{"bits", func(s *targets.Spec) { s.RSABits = 2052 }, "a multiple of 8"},
 		{"bits", func(s *targets.Spec) { s.RSABits = 1 << 20 }, "rsa_bits: 1048576"},
 		{"bits without RSA", func(s *targets.Spec) { s.RSABits, s.Algs = 0, []keys.Alg{keys.HS256} }, "rsa_bits: 0"},
 		{"URL", func(s *targets.Spec) { s.URL = "" }, "url: URL is missing"},
-		{"URL", func(s *targets.Spec) { s.URL = "/a b" }, "url: invalid URL \"/a b?alg=HS256\": it holds a space"},
+		{"URL", func(s *targets.Spec) { s.URL = "/a b" }, "url: invalid URL \"/a b\": it holds a space"},
+		{"URL", func(s *targets.Spec) { s.URL = "/a{alg}b c" }, "url: invalid URL \"/a{alg}b c\": it holds a space"},
+		{"URL", func(s *targets.Spec) { s.URL = "/a?x=1&%61lg=1" }, `url: "/a?x=1&%61lg=1" has a parameter alg, which is added to tell the algorithms apart; write {alg} where`},
 		{"URL", func(s *targets.Spec) { s.URL = "/a\nGET /b" }, "url: invalid URL"},
 		{"URL", func(s *targets.Spec) { s.URL = "/a\n" }, "invalid control character"},
 		{"URL", func(s *targets.Spec) { s.URL = "/a#b" }, "is never sent"},
@@ -474,13 +478,14 @@ func TestCheck(t *testing.T) {
 		{"claims", func(s *targets.Spec) { s.Claims = json.RawMessage(`{"sub": "x", "jti": "y"}`) }, `claims: every token would be the same`},
 		{"claims", func(s *targets.Spec) { s.Claims = json.RawMessage(`{"a": "` + long + `"}`) }, "more than the 32768 that fit into a header"},
 		{"worst without duration", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = 0 }, "duration: 0s; say how long a router runs"},
-		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = time.Second }, "duration: 1s; say how long"},
+		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = 4 * time.Second }, "duration: 4s; say how long a router runs, from its start to its last request: 5s or more"},
 		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = 48 * time.Hour }, "duration: 48h0m0s is longer than a day"},
-		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = 2500 * time.Millisecond }, "duration: 2.5s: tokens tell time in whole seconds"},
+		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Duration = 5500 * time.Millisecond }, "duration: 5.5s: tokens tell time in whole seconds"},
 		{"worst without leeway", func(s *targets.Spec) {
 			*s = targets.DefaultSpec(targets.JWTCacheWorst)
 			s.Duration = time.Minute
 		}, "leeway: say how long after exp the server still takes a token: 30s for PostgREST"},
+		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Leeway = -time.Second }, "leeway: -1s is negative"},
 		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Leeway = time.Millisecond }, "leeway: 1ms: tokens tell time in whole seconds"},
 		{"worst", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.Leeway = 25 * time.Hour }, "leeway: 25h0m0s is longer than a day"},
 		{"worst before 1970", func(s *targets.Spec) { *s = specOf(targets.JWTCacheWorst); s.BaseTime = time.Unix(3600, 0).UTC() }, "base_time: 1970-01-01T01:00:00Z: the tokens would have been made before 1970"},

@@ -81,7 +81,7 @@ func (m *Manifest) check() error {
 	switch {
 	case !slices.Contains(Kinds(), m.Kind):
 		return unknown(string(m.Kind), "kind", Kinds())
-	case m.Requests < 1 || m.Reserve < 0 || m.Requests > maxCount || m.Reserve > maxCount:
+	case m.Requests < 1 || m.Reserve < 0 || m.Requests > maxFile || m.Reserve > maxFile: // each takes a byte and more
 		return fmt.Errorf("holds %d requests and a reserve of %d", m.Requests, m.Reserve)
 	case m.Once != m.Kind.Once():
 		return fmt.Errorf("once is %t for kind %s", m.Once, m.Kind)
@@ -89,7 +89,7 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("has a reserve of %d for kind %s", m.Reserve, m.Kind)
 	case (m.Expiry != nil) != (m.Kind == JWTCacheWorst):
 		return fmt.Errorf("expiry is for kind %s, and only for that", JWTCacheWorst)
-	case m.Expiry != nil && (outside(m.Expiry.DurationS, minExpires) || outside(m.Expiry.LeewayS, 0)):
+	case m.Expiry != nil && (outside(m.Expiry.DurationS, LeastDuration) || outside(m.Expiry.LeewayS, 0)):
 		return fmt.Errorf("expiry has a duration of %d s and a leeway of %d s", m.Expiry.DurationS, m.Expiry.LeewayS)
 	case m.file(TargetsFile) == nil:
 		return fmt.Errorf("does not name %s", TargetsFile)

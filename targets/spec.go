@@ -40,7 +40,7 @@ type Spec struct {
 	Algs     []keys.Alg      // in turns, each in its own row of the report
 	RSABits  int             // 2,048 to 16,384
 	Claims   json.RawMessage // object of further claims; {n} {sub} {alg} {seed} in its strings are the token's
-	Duration time.Duration   // JWTCacheWorst: from a router's start to its last request; above 0
+	Duration time.Duration   // JWTCacheWorst: from a router's start to its last request; LeastDuration or more
 	Leeway   time.Duration   // JWTCacheWorst: how long after exp the server still takes a token; 0 or more
 	From     string          // Mixed: the file to copy
 }
@@ -57,7 +57,7 @@ func DefaultSpec(k Kind) Spec {
 		Method: "GET", URL: "http://router/authors_only", Algs: []keys.Alg{keys.HS256, keys.RS256}, RSABits: 4096,
 	}
 	if k == JWTCacheWorst {
-		s.Leeway = -1
+		s.Leeway = unsaid
 	}
 	return s
 }

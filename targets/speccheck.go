@@ -20,12 +20,16 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// What a spec may ask for at most.
-const (
-	maxCount   = 10_000_000
-	maxExpires = 24 * time.Hour // of Duration and Leeway
-	minExpires = 2 * time.Second
-)
+// LeastDuration is the shortest run that tokens can expire in. A load withholds
+// a token in the last two seconds before it is refused, by a clock that shows
+// up to one second more: of a set for a shorter run next to nothing would be sent.
+const LeastDuration = 5 * time.Second
+
+// maxExpires bounds Duration and Leeway.
+const maxExpires = 24 * time.Hour
+
+// unsaid is a Leeway that nobody has given.
+const unsaid time.Duration = -1
 
 // Check says what is wrong with a spec, as a FieldError. It does not read From.
 func (s Spec) Check() error {
@@ -76,10 +80,8 @@ func (s Spec) checkCount() error {
 	switch {
 	case s.Count <= 0:
 		return fmt.Errorf("%d requests; ask for 1 or more", s.Count)
-	case s.Count > maxCount:
-		return fmt.Errorf("%d requests are more than the %d that a set may hold", s.Count, maxCount)
 	case s.Count < len(s.Algs):
-		return fmt.Errorf("%d requests for %d algorithms; ask for one each at least, or name fewer algorithms", s.Count, len(s.Algs))
+		return fmt.Errorf("%d for %d algorithms; ask for one request each at least, or name fewer algorithms", s.Count, len(s.Algs))
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func (s Spec) checkURL() error {
 	for _, alg := range s.Algs {
 		url, err := s.RequestURL(alg)
 		if err == nil {
-			err = checkURL(url)
+			err = checkURLFrom(url, s.URL)
 		}
 		if err == nil && len(s.Method)+1+len(url) > maxLine {
 			err = errLong
@@ -149,8 +151,8 @@ func (s Spec) checkDuration() error {
 		return s.onlyWorst(s.Duration)
 	}
 	switch {
-	case s.Duration < minExpires:
-		return fmt.Errorf("%s; say how long a router runs, from its start to its last request: %s or more, so that tokens can expire meanwhile", s.Duration, minExpires)
+	case s.Duration < LeastDuration:
+		return fmt.Errorf("%s; say how long a router runs, from its start to its last request: %s or more, as no token is sent in its last seconds", s.Duration, LeastDuration)
 	case s.Duration > maxExpires:
 		return fmt.Errorf("%s is longer than a day", s.Duration)
 	case s.Duration%time.Second != 0:
@@ -164,8 +166,10 @@ func (s Spec) checkLeeway() error {
 		return s.onlyWorst(s.Leeway)
 	}
 	switch {
-	case s.Leeway < 0:
+	case s.Leeway == unsaid:
 		return errors.New("say how long after exp the server still takes a token: 30s for PostgREST, 0s for one that takes none")
+	case s.Leeway < 0:
+		return fmt.Errorf("%s is negative; a server that refuses tokens before their exp cannot be asked this way", s.Leeway)
 	case s.Leeway > maxExpires:
 		return fmt.Errorf("%s is longer than a day", s.Leeway)
 	case s.Leeway%time.Second != 0:
@@ -208,10 +212,19 @@ func (s Spec) checkSize() error {
 	for _, alg := range s.Algs {
 		round += s.size(alg, len(s.longest(c)))
 	}
-	if total := int64(round) * int64(s.Count) / int64(len(s.Algs)); total > maxFile {
-		return &FieldError{"count", fmt.Errorf("%d requests with such tokens are about %d MiB, more than the %d MiB that a file may hold", s.Count, total>>20, maxFile>>20)}
+	if most := maxFile * len(s.Algs) / round; s.Count > most {
+		return &FieldError{"count", fmt.Errorf("%d requests do not fit into the %d MiB that a file may hold; ask for at most about %d of this size", s.Count, maxFile>>20, twoDigits(most))}
 	}
 	return nil
+}
+
+// twoDigits rounds down.
+func twoDigits(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return n / unit * unit
 }
 
 // size is that of a request in the file, in bytes.

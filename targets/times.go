@@ -3,6 +3,8 @@ package targets
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -79,14 +81,27 @@ func (s Spec) RequestURL(alg keys.Alg) (string, error) {
 		}
 		out.WriteString(p.text)
 	}
+	_, query, _ := strings.Cut(s.URL, "?")
 	switch {
 	case marked:
+	case hasParameter(query, "alg"):
+		return "", fmt.Errorf("%s has a parameter alg, which is added to tell the algorithms apart; write {alg} where the algorithm's name is to stand, such as alg={alg}", excerpt(s.URL))
 	case strings.Contains(out.String(), "?"):
 		out.WriteString("&alg=" + string(alg))
 	default:
 		out.WriteString("?alg=" + string(alg))
 	}
 	return out.String(), nil
+}
+
+func hasParameter(query, name string) bool {
+	for parameter := range strings.SplitSeq(query, "&") {
+		key, _, _ := strings.Cut(parameter, "=")
+		if plain, err := url.QueryUnescape(key); err == nil && plain == name {
+			return true
+		}
+	}
+	return false
 }
 
 // turn is the place in a round of n algorithms whose turn request i is, from

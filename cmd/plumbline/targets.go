@@ -95,7 +95,7 @@ func (f *targetsFlags) add(c *cobra.Command) {
 	flags.StringSliceVar(&f.algs, "algs", stringsOf(usual.Algs), "algorithms, in turns; known are "+wordsOf(keys.Algs(), ", "))
 	flags.StringArrayVar(&f.claims, "claim", nil, "a further claim, as `NAME=VALUE`; VALUE is JSON or else text; may be repeated")
 	flags.StringVar(&f.claimsFile, "claims", "", "`file` with a JSON object of further claims")
-	flags.DurationVar(&f.duration, "duration", usualRun, "jwt-cache-worst: from a router's start to its last request")
+	flags.DurationVar(&f.duration, "duration", usualRun, "jwt-cache-worst: from a router's start to its last request, "+targets.LeastDuration.String()+" or more")
 	flags.DurationVar(&f.leeway, "leeway", 0, "jwt-cache-worst: how long after exp the server still takes a token")
 	flags.StringVar(&f.from, "from", "", "mixed: the `file` to copy, in vegeta's HTTP or JSON format")
 	flags.BoolVar(&f.force, "force", false, "replace a folder that plumbline targets has made")
