@@ -129,7 +129,28 @@ func TestGenerateRefusesFolders(t *testing.T) {
 			os.Mkdir(root+"/a/sub", 0o755)
 			os.WriteFile(root+"/a/sub/notes.txt", nil, 0o644)
 			return root + "/a"
-		}, true, "/a also holds sub/notes.txt, which plumbline did not make"},
+		}, true, "/a also holds sub, which plumbline did not make; move it away, or remove the folder yourself"},
+		{"a file more", func(root string) string {
+			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
+			os.WriteFile(root+"/a/notes.txt", nil, 0o644)
+			return root + "/a"
+		}, true, "/a also holds notes.txt, which plumbline did not make; move it away, or remove the folder yourself"},
+		{"an empty folder more", func(root string) string {
+			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
+			os.Mkdir(root+"/a/sub", 0o755)
+			return root + "/a"
+		}, true, "/a also holds sub, which plumbline did not make; move it away"},
+		{"edited", func(root string) string {
+			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
+			os.WriteFile(root+"/a/targets.http", []byte("GET /"), 0o644)
+			return root + "/a"
+		}, true, "/a/targets.http was edited since plumbline made it; move it away, or remove the folder yourself"},
+		{"a link in place of a file", func(root string) string {
+			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
+			os.Rename(root+"/a/targets.http", root+"/b")
+			os.Symlink("../b", root+"/a/targets.http")
+			return root + "/a"
+		}, true, "/a also holds targets.http, which plumbline did not make; move it away"},
 		{"ours without force", func(root string) string {
 			targets.Generate(context.Background(), root+"/a", quickly(targets.JWTCache), "test", false)
 			return root + "/a"
@@ -179,6 +200,53 @@ func TestGenerateRefusesTheCurrentFolder(t *testing.T) {
 	}
 }
 
+// meanwhile is a context that does something when it is first asked for a
+// value: Generate does so once it has looked at the folder's place.
+type meanwhile struct {
+	context.Context
+	do func()
+}
+
+func (m *meanwhile) Value(key any) any {
+	m.do()
+	return m.Context.Value(key)
+}
+
+// Of two that make one new folder at once the faster one does, and the other
+// says so; with force the later one replaces it.
+func TestGenerateAtOnce(t *testing.T) {
+	for force, want := range map[bool]string{
+		false: "/a meanwhile, or put something there; name another folder, or replace what plumbline has made there with --force",
+		true:  "",
+	} {
+		root := t.TempDir()
+		if force {
+			if _, err := targets.Generate(t.Context(), root+"/a", quickly(targets.JWTCache), "test", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx := &meanwhile{t.Context(), sync.OnceFunc(func() {
+			if _, err := targets.Generate(t.Context(), root+"/a", quickly(targets.JWTCacheWorst), "test", force); err != nil {
+				t.Error(err)
+			}
+		})}
+		_, err := targets.Generate(ctx, root+"/a", quickly(targets.JWTUnique), "test", force)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != "making targets: another run made "+root+want) {
+			t.Errorf("force %t: got %v, want %s", force, err, want)
+		}
+		kept := targets.JWTCacheWorst
+		if force {
+			kept = targets.JWTUnique
+		}
+		if got := readSet(t, root+"/a").Manifest.Kind; got != kept {
+			t.Errorf("force %t: a set of kind %s is there", force, got)
+		}
+		if entries, err := os.ReadDir(root); err != nil || len(entries) != 1 {
+			t.Errorf("left behind: %v (%v)", entries, err)
+		}
+	}
+}
+
 func TestForceReplacesAnEarlierSet(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "a")
@@ -187,8 +255,8 @@ func TestForceReplacesAnEarlierSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Also what somebody has edited: that is what force is for.
-	if err := os.WriteFile(filepath.Join(dir, "targets.http"), []byte("GET /"), 0o644); err != nil {
+	// Also one that is not whole any more.
+	if err := os.Remove(filepath.Join(dir, "targets.http")); err != nil {
 		t.Fatal(err)
 	}
 	fresh, _ := generate(t, quickly(targets.JWTUnique))

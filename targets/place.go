@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,11 +27,19 @@ type place struct {
 	old     bool     // there is an earlier one in dir, to be replaced
 }
 
+// DirError says that a name can be no set's folder, whatever stands there.
+type DirError struct{ Err error }
+
+func (e *DirError) Error() string { return e.Err.Error() }
+func (e *DirError) Unwrap() error { return e.Err }
+
+func noDir(format string, args ...any) error { return &DirError{fmt.Errorf(format, args...)} }
+
 // newPlace looks whether dir can be made, and may be: it is new or empty, or
 // with force a folder in which every file is plumbline's own.
 func newPlace(dir string, force bool) (*place, error) {
 	if dir == "" {
-		return nil, errors.New("the folder's name is empty; is a variable not set?")
+		return nil, noDir("the folder's name is empty; is a variable not set?")
 	}
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,10 +70,13 @@ func mayReplace(full, dir string, force bool) (old bool, err error) {
 		return false, err
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("%s is a file; name a new folder", dir)
+		return false, noDir("%s is a file; name a new folder", dir)
 	}
 	if here, err := os.Stat("."); err == nil && os.SameFile(info, here) {
-		return false, fmt.Errorf("%s is the folder you are in, which cannot be replaced as a whole; name one in it, or another", dir)
+		return false, noDir("%s is the folder you are in, which cannot be replaced as a whole; name one in it, or another", dir)
+	}
+	if parent, err := os.Stat(filepath.Dir(full)); err == nil && deviceOf(parent) != deviceOf(info) {
+		return false, errMount(dir)
 	}
 	entries, err := os.ReadDir(full)
 	switch {
@@ -85,21 +97,51 @@ func mayReplace(full, dir string, force bool) (old bool, err error) {
 	return true, onlyOurs(full, dir, m)
 }
 
-// onlyOurs refuses a folder with a file that the manifest does not name.
-func onlyOurs(full, dir string, m *Manifest) error {
-	ours := map[string]bool{ManifestName: true}
-	for _, f := range m.Files {
-		ours[f.Path] = true
+// errMount: what is written beside a mount point cannot be renamed to it.
+func errMount(dir string) error {
+	return noDir("%s is a mount point, or the root of a file system, which cannot be replaced in place; name a folder in it", dir)
+}
+
+func deviceOf(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Dev)
 	}
-	return filepath.WalkDir(full, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	return 0
+}
+
+// onlyOurs refuses a folder that holds more, or something else, than what the
+// manifest names.
+func onlyOurs(full, dir string, m *Manifest) error {
+	files, folders := map[string]string{ManifestName: ""}, map[string]bool{".": true}
+	for _, f := range m.Files {
+		files[f.Path] = f.SHA256
+		for at := path.Dir(f.Path); !folders[at]; at = path.Dir(at) {
+			folders[at] = true
+		}
+	}
+	const instead = "move it away, or remove the folder yourself"
+	return filepath.WalkDir(full, func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(full, path)
-		if err == nil && !ours[filepath.ToSlash(name)] {
-			err = fmt.Errorf("%s also holds %s, which plumbline did not make; move it away", dir, name)
+		local, err := filepath.Rel(full, at)
+		if err != nil {
+			return err
 		}
-		return err
+		name := filepath.ToSlash(local)
+		made, named := files[name]
+		switch {
+		case d.IsDir() && folders[name]:
+			return nil
+		case !d.Type().IsRegular() || !named:
+			return fmt.Errorf("%s also holds %s, which plumbline did not make; %s", dir, local, instead)
+		case made == "": // the manifest, which was read
+			return nil
+		}
+		if sum, err := hashFile(at); err != nil || sum != made {
+			return errors.Join(err, fmt.Errorf("%s was edited since plumbline made it; %s", filepath.Join(dir, local), instead))
+		}
+		return nil
 	})
 }
 
@@ -198,31 +240,51 @@ func (p *place) put() error {
 	if p.old {
 		err := os.Rename(p.dir, aside)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return p.unnamed(err)
 		}
 		moved = err == nil
 	}
 	// Not os.Rename, which refuses a folder even if it is empty.
 	if err := syscall.Rename(p.temp, p.dir); err != nil {
-		err := &os.LinkError{Op: "rename", Old: p.temp, New: p.dir, Err: err}
-		if moved {
+		err := p.unnamed(&os.LinkError{Op: "rename", Old: p.temp, New: p.dir, Err: err})
+		if moved && !errors.Is(err, fs.ErrExist) {
 			return errors.Join(err, os.Rename(aside, p.dir))
 		}
-		return err
+		return errors.Join(err, os.RemoveAll(aside))
 	}
-	if moved {
-		return os.RemoveAll(aside)
-	}
-	return nil
+	return os.RemoveAll(aside)
 }
+
+// unnamed says why the folder did not get its name.
+func (p *place) unnamed(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &lateError{p.dir, err}
+	case errors.Is(err, syscall.EBUSY):
+		return errMount(p.dir)
+	}
+	return err
+}
+
+// lateError: while a set was made, something came to be in its place.
+type lateError struct {
+	dir string
+	err error
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("another run made %s meanwhile, or put something there; name another folder, or replace what plumbline has made there with --force", e.dir)
+}
+
+func (e *lateError) Unwrap() error { return e.err }
 
 // create writes a file and hashes it.
 func (p *place) create(ctx context.Context, name string, fill func(io.Writer) error) (f ManifestFile, err error) {
-	path := filepath.Join(p.temp, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	full := filepath.Join(p.temp, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 		return f, err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return f, err
 	}

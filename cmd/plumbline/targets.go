@@ -48,7 +48,7 @@ the claims of --claim and --claims; in their strings {n} is the token's number,
 The keys are for tests only: anyone can make them again, from the seed.
 
 --force replaces a folder that an earlier "plumbline targets" has made, if it
-holds nothing else.`,
+holds nothing else and no file of it was edited.`,
 		Example: `  plumbline targets load/jwt --kind jwt-cache --claim role=author
   plumbline targets load/new --kind jwt-unique --count 100000 --algs HS256,ES256
   plumbline targets load/old --kind jwt-cache-worst --count 50000 --leeway 30s
@@ -234,6 +234,10 @@ func (f *targetsFlags) make(c *cobra.Command, dir string, s targets.Spec) error 
 	var field *targets.FieldError
 	if errors.As(err, &field) {
 		return usage(fmt.Errorf("--%s: %w", strings.ReplaceAll(field.Field, "_", "-"), field.Err))
+	}
+	var place *targets.DirError
+	if errors.As(err, &place) {
+		return usage(err)
 	}
 	if err != nil {
 		return err
