@@ -100,8 +100,13 @@ func (d *decoder) claims(dir string, v value) json.RawMessage {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		d.fail(v, "%w", err)
+		return nil
 	}
-	return bytes.TrimSpace(data)
+	claims, err := targets.ParseClaims(path, data)
+	if err != nil {
+		d.fail(v, "%w", err)
+	}
+	return claims
 }
 
 // asJSON writes a value as JSON, the keys of maps in the file's order.

@@ -79,6 +79,9 @@ func TestGenerate(t *testing.T) {
 func TestGenerateRefusals(t *testing.T) {
 	dir := folder(t)
 	t.Chdir(dir)
+	if err := os.WriteFile("broken.json", []byte("{\n\"role\": }"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const worst = "  jwt-cache-worst: {generate: {leeway: 0s"
 	for _, c := range []struct{ text, want string }{
 		{generating("  mixed: {generate: {}}\n"), "5: kinds.mixed.generate: has no kind; write kind: jwt-cache, jwt-cache-worst or jwt-unique"},
@@ -95,6 +98,7 @@ func TestGenerateRefusals(t *testing.T) {
 		{generating("  jwt-cache: {generate: {claims: [a]}}\n"), "5: kinds.jwt-cache.generate.claims: wants a map of claims or the path of a file with them, not a list; write {role: author}"},
 		{generating("  jwt-cache: {generate: {claims: {n: .inf}}}\n"), "5: kinds.jwt-cache.generate.claims.n: JSON has no number .inf; write it in decimal, or put it in quotes"},
 		{generating("  jwt-cache: {generate: {claims: nope.json}}\n"), "5: kinds.jwt-cache.generate.claims: stat " + filepath.Join(dir, "nope.json") + ": no such file or directory; the path is relative to the plan's folder"},
+		{generating("  jwt-cache: {generate: {claims: broken.json}}\n"), "5: kinds.jwt-cache.generate.claims: " + filepath.Join(dir, "broken.json") + ":2: invalid character '}' looking for beginning of value; write a JSON object such as"},
 		{generating("  jwt-cache: {generate: {claims: test}}\n"), "5: kinds.jwt-cache.generate.claims: " + filepath.Join(dir, "test") + " is not a regular file; name one that holds a JSON object"},
 		{generating("  jwt-cache-worst: {generate: {}}\n"), "5: kinds.jwt-cache-worst.generate.leeway: say how long after exp the server still takes a token: 30s for PostgREST, 0s for one that takes none"},
 		{generating(worst + "}}\n"), "5: kinds.jwt-cache-worst.generate: its tokens expire while a run goes on, as counted from the router's start at 2000-01-01T00:00:00Z on its clock; write router: {clock: 2000-01-01T00:00:00Z}, or kind: jwt-unique"},

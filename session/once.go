@@ -176,7 +176,7 @@ func roundUp(x float64) int {
 // sketch is the set that a spec will make, without its tokens: enough to check
 // and explain a plan.
 func sketch(s targets.Spec) *targets.Set {
-	m := &targets.Manifest{Kind: s.Kind, Seed: s.Seed, BaseTime: s.BaseTime, Requests: s.Count, Once: s.Kind.Once(), Requested: map[keys.Alg]int{}}
+	m := &targets.Manifest{Kind: s.Kind, Seed: &s.Seed, BaseTime: s.BaseTime, Requests: s.Count, Once: s.Kind.Once(), Requested: map[keys.Alg]int{}}
 	if s.Kind == targets.JWTCacheWorst {
 		m.Expiry = &targets.Expiry{DurationS: int(s.Duration / time.Second), LeewayS: int(s.Leeway / time.Second)}
 	}

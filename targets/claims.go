@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"plumbline/targets/keys"
@@ -141,6 +142,61 @@ func join(pieces []piece) (out []piece) {
 	return out
 }
 
+// ParseClaims looks whether the content of a file is JSON, and gives what a
+// Spec's Claims are to be; name stands in errors, with the line.
+func ParseClaims(name string, data []byte) (json.RawMessage, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	const example = `write a JSON object such as {"role": "author"}`
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, fmt.Errorf("%s is empty; %s", name, example)
+	}
+	var whole any
+	err := json.Unmarshal(data, &whole)
+	var syntax *json.SyntaxError
+	switch _, object := whole.(map[string]any); {
+	case errors.As(err, &syntax):
+		return nil, fmt.Errorf("%s:%d: %w; %s", name, 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), err, example)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w; %s", name, err, example)
+	case !object:
+		return nil, fmt.Errorf("%s holds no JSON object; %s", name, example)
+	}
+	return bytes.TrimSpace(data), nil
+}
+
+// loneSurrogate finds the first escape in a JSON text that is half of a
+// character: encoding/json would put another character in its place.
+func loneSurrogate(text []byte) (escape string, found bool) {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++ // what is escaped, which may be a backslash
+		first, is := unicodeEscape(text[i:])
+		if !is || !utf16.IsSurrogate(first) {
+			continue
+		}
+		var second rune
+		if rest, escaped := bytes.CutPrefix(text[i+5:], []byte(`\`)); escaped {
+			second, _ = unicodeEscape(rest)
+		}
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return `\` + string(text[i:i+5]), true
+		}
+		i += 10
+	}
+	return "", false
+}
+
+// unicodeEscape reads the u and four digits that begin a text.
+func unicodeEscape(text []byte) (rune, bool) {
+	if len(text) < 5 || text[0] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	return rune(n), err == nil
+}
+
 // parseTemplate reads the members of a JSON object, each as pieces.
 func parseTemplate(template json.RawMessage) (map[string][]piece, error) {
 	if len(template) == 0 {
@@ -152,6 +208,9 @@ func parseTemplate(template json.RawMessage) (map[string][]piece, error) {
 	var whole any
 	if err := json.Unmarshal(template, &whole); err != nil {
 		return nil, fmt.Errorf("%w; write a JSON object such as {\"role\": \"author\"}", err)
+	}
+	if half, found := loneSurrogate(template); found {
+		return nil, fmt.Errorf("%s is half of a character; write both halves, or the character itself", half)
 	}
 	if _, is := whole.(map[string]any); !is {
 		return nil, errors.New(`wants a JSON object, such as {"role": "author"}`)

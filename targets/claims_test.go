@@ -79,6 +79,30 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
+func TestParseClaims(t *testing.T) {
+	for text, want := range map[string]string{
+		" {\"a\": 1}\n":                     "",
+		"\ufeff{\"a\": \"\\ud83d\\ude00\"}": "",
+		"{\"a\": \"\\\\ud83d\"}":            "",
+		"\n\n{\"a\":\n\t1,}":                "c.json:4: invalid character '}'",
+		"{\"a\":\n":                         "c.json:2: unexpected end of JSON input; write a JSON object such as",
+		"{}\n{}":                            "c.json:2: invalid character '{' after top-level value",
+		"\ufeff \n":                         "c.json is empty; write a JSON object",
+		"[1]":                               "c.json holds no JSON object; write",
+		"null":                              "c.json holds no JSON object",
+	} {
+		claims, err := targets.ParseClaims("c.json", []byte(text))
+		if want == "" && err == nil {
+			s := quickly(targets.JWTCache)
+			s.Claims = claims
+			err = s.Check()
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 func decoded(t *testing.T, data []byte) (object map[string]any) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -97,7 +97,7 @@ func (r *recipe) generate(ctx context.Context, p *place) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{
-		Warning: warning, Kind: s.Kind, Seed: s.Seed, BaseTime: s.BaseTime,
+		Warning: warning, Kind: s.Kind, Seed: &s.Seed, BaseTime: s.BaseTime,
 		Requests: s.Count, Reserve: set.reserve(), Once: s.Kind.Once(), Requested: map[keys.Alg]int{},
 	}
 	m.RSABits = s.rsaBits()

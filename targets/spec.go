@@ -69,7 +69,7 @@ type Manifest struct {
 	Tool    string `json:"tool,omitempty"`    // plumbline's version; no other byte of the folder depends on it
 
 	Kind      Kind             `json:"kind"`
-	Seed      uint64           `json:"seed"`
+	Seed      *uint64          `json:"seed,omitempty"` // of keys and order; Mixed has none
 	BaseTime  time.Time        `json:"base_time,omitzero"`
 	Requests  int              `json:"requests"`             // without the reserve
 	Reserve   int              `json:"reserve,omitempty"`    // requests at the end of the file, for the preflight

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -72,8 +75,7 @@ holds nothing else and no file of it was edited.`,
 // targetsFlags are those of the command targets.
 type targetsFlags struct {
 	kind, baseTime, method, url, claimsFile, from string
-	seed                                          uint64
-	count, rsaBits                                int
+	seed, count, rsaBits                          uint64
 	algs, claims                                  []string
 	duration, leeway                              time.Duration
 	force, asJSON                                 bool
@@ -86,12 +88,12 @@ func (f *targetsFlags) add(c *cobra.Command) {
 	usual := targets.DefaultSpec(targets.JWTCache)
 	flags := c.Flags()
 	flags.StringVar(&f.kind, "kind", "", wordsOf(targets.Kinds(), ", "))
-	flags.Uint64Var(&f.seed, "seed", usual.Seed, "what keys and order come from: the same `number`, the same bytes")
+	flags.Var(whole(&f.seed, usual.Seed, "from 0 to 2⁶⁴ − 1"), "seed", "what keys and order come from: the same `number`, the same bytes")
 	flags.StringVar(&f.baseTime, "base-time", usual.BaseTime.Format(time.RFC3339), "`moment` at which the tokens begin, and the router's clock is to start")
-	flags.IntVar(&f.count, "count", usual.Count, "how many requests")
+	flags.Var(whole(&f.count, uint64(usual.Count), "from 1 on"), "count", "how many requests")
 	flags.StringVar(&f.method, "method", usual.Method, "method of every request")
 	flags.StringVar(&f.url, "url", usual.URL, "URL of every request; its host does not matter")
-	flags.IntVar(&f.rsaBits, "rsa-bits", usual.RSABits, "size of the RSA key, from 2048 on")
+	flags.Var(whole(&f.rsaBits, uint64(usual.RSABits), "from 2048 to 16384"), "rsa-bits", "size of the RSA key, from 2048 on")
 	flags.StringSliceVar(&f.algs, "algs", stringsOf(usual.Algs), "algorithms, in turns; known are "+wordsOf(keys.Algs(), ", "))
 	flags.StringArrayVar(&f.claims, "claim", nil, "a further claim, as `NAME=VALUE`; VALUE is JSON or else text; may be repeated")
 	flags.StringVar(&f.claimsFile, "claims", "", "`file` with a JSON object of further claims")
@@ -104,6 +106,29 @@ func (f *targetsFlags) add(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("algs", completeAlgs)
 	_ = c.MarkFlagFilename("claims", "json")
 	_ = c.MarkFlagFilename("from")
+}
+
+// wholeFlag is a number as people write it: pflag's own take 010 for 8.
+type wholeFlag struct {
+	n   *uint64
+	may string // which it may be
+}
+
+func whole(n *uint64, usual uint64, may string) *wholeFlag {
+	*n = usual
+	return &wholeFlag{n, may}
+}
+
+func (f *wholeFlag) String() string { return strconv.FormatUint(*f.n, 10) }
+func (f *wholeFlag) Type() string   { return "number" }
+
+func (f *wholeFlag) Set(s string) (err error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return errors.New("want a whole number " + f.may)
+	}
+	*f.n = n
+	return nil
 }
 
 // completeAlgs completes the last of a list.
@@ -125,6 +150,11 @@ func (f *targetsFlags) spec(c *cobra.Command) (targets.Spec, error) {
 		s.Duration = usualRun
 	}
 	given := c.Flags().Changed
+	for _, name := range []string{"claims", "from"} {
+		if given(name) && c.Flag(name).Value.String() == "" {
+			return s, fmt.Errorf("--%s: names no file; is a variable not set?", name)
+		}
+	}
 	if given("seed") {
 		s.Seed = f.seed
 	}
@@ -136,7 +166,7 @@ func (f *targetsFlags) spec(c *cobra.Command) (targets.Spec, error) {
 		s.BaseTime = t.UTC()
 	}
 	if given("count") {
-		s.Count = f.count
+		s.Count = int(min(f.count, math.MaxInt))
 	}
 	if given("method") {
 		s.Method = f.method
@@ -145,7 +175,7 @@ func (f *targetsFlags) spec(c *cobra.Command) (targets.Spec, error) {
 		s.URL = f.url
 	}
 	if given("rsa-bits") {
-		s.RSABits = f.rsaBits
+		s.RSABits = int(min(f.rsaBits, math.MaxInt))
 	}
 	if given("algs") {
 		s.Algs = nil
@@ -174,15 +204,18 @@ func (f *targetsFlags) template() (json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--claims: %w", err)
 		}
-		if !json.Valid(data) || data[0] != '{' {
-			return data, nil // refused with the reason
-		}
 		if inner := bytes.TrimSpace(data[1 : len(data)-1]); len(inner) > 0 {
 			members = append(members, inner)
 		}
 	}
 	for _, claim := range f.claims {
 		name, value, found := strings.Cut(claim, "=")
+		if claim == "" {
+			return nil, errors.New("--claim: is empty; is a variable not set?")
+		}
+		if !utf8.ValidString(claim) {
+			return nil, fmt.Errorf("--claim: %q is not UTF-8", claim)
+		}
 		if !found || name == "" {
 			return nil, fmt.Errorf("--claim: %q is not NAME=VALUE, such as role=author", claim)
 		}
@@ -207,7 +240,7 @@ func quoted(s string) string {
 }
 
 // readTemplate reads a file that is small, as what fits into a token is.
-func readTemplate(path string) ([]byte, error) {
+func readTemplate(path string) (json.RawMessage, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -215,15 +248,13 @@ func readTemplate(path string) ([]byte, error) {
 	defer file.Close()
 	const most = 1 << 20
 	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	switch data = bytes.TrimSpace(data); {
+	switch {
 	case err != nil:
 		return nil, err
 	case len(data) > most:
 		return nil, fmt.Errorf("%s is larger than %d KiB; no server takes a token of that size", path, most>>10)
-	case len(data) == 0:
-		return nil, fmt.Errorf("%s is empty; write a JSON object such as {\"role\": \"author\"}", path)
 	}
-	return data, nil
+	return targets.ParseClaims(path, data)
 }
 
 // make makes the folder and says what is in it.
@@ -233,7 +264,7 @@ func (f *targetsFlags) make(c *cobra.Command, dir string, s targets.Spec) error 
 	end()
 	var field *targets.FieldError
 	if errors.As(err, &field) {
-		return usage(fmt.Errorf("--%s: %w", strings.ReplaceAll(field.Field, "_", "-"), field.Err))
+		return usage(fmt.Errorf("%s: %w", f.flagOf(field.Field), field.Err))
 	}
 	var place *targets.DirError
 	if errors.As(err, &place) {
@@ -249,10 +280,21 @@ func (f *targetsFlags) make(c *cobra.Command, dir string, s targets.Spec) error 
 	return err
 }
 
+// flagOf is what sets a field of a spec.
+func (f *targetsFlags) flagOf(field string) string {
+	switch {
+	case field == "claims" && f.claimsFile == "":
+		return "--claim"
+	case field == "claims" && len(f.claims) > 0:
+		return "--claims, --claim"
+	}
+	return "--" + strings.ReplaceAll(field, "_", "-")
+}
+
 // summary says in a few lines what was made.
 func summary(dir string, m *targets.Manifest) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %d requests of kind %s", dir, m.Requests, m.Kind)
+	fmt.Fprintf(&out, "%s: %s of kind %s", dir, numbered(m.Requests, "request"), m.Kind)
 	var by []string
 	for _, alg := range keys.Algs() {
 		if n := m.Requested[alg]; n > 0 {
@@ -264,10 +306,10 @@ func summary(dir string, m *targets.Manifest) string {
 	}
 	out.WriteByte('\n')
 	if m.Reserve > 0 {
-		fmt.Fprintf(&out, "each is to be sent once; at the end of the file stand %d more, for the preflight\n", m.Reserve)
+		fmt.Fprintf(&out, "each is to be sent once; in reserve at the end of the file, for the preflight: %d\n", m.Reserve)
 	}
 	if e := m.Expiry; e != nil {
-		fmt.Fprintf(&out, "%d tokens expire within %d s of the router's start, the first after %d s (leeway %d s)\n", e.Expire, e.DurationS, e.FirstS, e.LeewayS)
+		fmt.Fprintf(&out, "expiring within %d s of the router's start: %s, the first after %d s (leeway %d s)\n", e.DurationS, numbered(e.Expire, "token"), e.FirstS, e.LeewayS)
 	}
 	var names []string
 	for _, file := range m.Files {
@@ -298,6 +340,13 @@ func tellSigned(ctx context.Context, w io.Writer) (_ context.Context, end func()
 			fmt.Fprint(w, "\r\x1b[K")
 		}
 	}
+}
+
+func numbered(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func stringsOf[T ~string](words []T) (all []string) {
