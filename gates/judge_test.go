@@ -448,6 +448,12 @@ func TestRoutesWithoutErrorsArePooled(t *testing.T) {
 	if c := find(t, gates.Judge(s), "GET /a", record.ErrorRate); c.Verdict != gates.RowEquivalent {
 		t.Errorf("4,500 requests in all: %s", c.Verdict)
 	}
+	for _, r := range s.Runs {
+		r.Samples["GET /b"].Codes[500] = 1
+	}
+	if c := find(t, gates.Judge(s), "GET /a", record.ErrorRate); strings.Contains(strings.Join(c.Reasons, " "), "together") {
+		t.Errorf("alone without errors: %q", c.Reasons)
+	}
 }
 
 // TestMixtureHiddenBySlices is a router with two speeds. In 28 of 30 slice

@@ -86,7 +86,7 @@ func (p *pairing) rates(rule record.Rule, judged bool) []Comparison {
 		case e.blocks.N < minBlocks:
 			r.Reasons = append(r.Reasons, needsBlocks(e.blocks.N))
 		case e.none():
-			if min(e.total[0].N, e.total[1].N) < need {
+			if pooled > 1 && min(e.total[0].N, e.total[1].N) < need {
 				e.total = pool.total
 				r.Reasons = append(r.Reasons, fmt.Sprintf("no errors; judged together with all %d routes that have none: %d against %d requests",
 					pooled, e.total[0].N, e.total[1].N))

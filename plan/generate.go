@@ -26,23 +26,38 @@ func (d *decoder) generate(name, dir string, v value) *targets.Spec {
 	}
 	s := targets.DefaultSpec(kind)
 	s.BaseTime = time.Time{}
-	d.keys(v,
-		field{"kind", func(v value) { d.choice(v, generated()...) }},
-		field{"count", func(v value) { s.Count = int(min(d.whole(v, 0, math.MaxUint64), math.MaxInt)) }},
-		field{"method", func(v value) { s.Method = d.text(v) }},
-		field{"url", func(v value) { s.URL = d.text(v) }},
-		field{"algs", func(v value) { s.Algs = d.algs(v) }},
-		field{"rsa_bits", func(v value) { s.RSABits = int(d.whole(v, 1, math.MaxInt32)) }},
-		field{"seed", func(v value) { s.Seed = d.whole(v, 0, math.MaxUint64) }},
-		field{"base_time", func(v value) { s.BaseTime = d.moment(v) }},
-		field{"claims", func(v value) { s.Claims = d.claims(dir, v) }},
-		field{"duration", func(v value) { s.Duration = d.duration(v, false) }},
-		field{"leeway", func(v value) { s.Leeway = d.duration(v, true) }},
-	)
+	d.keys(v, d.specFields(&s, dir)...)
 	if !slices.Contains(generated(), string(kind)) {
 		d.fail(v, "has no kind; write kind: %s", alternatives(generated()))
 	}
 	return &s
+}
+
+// specFields are the keys of generate.
+func (d *decoder) specFields(s *targets.Spec, dir string) []field {
+	return []field{
+		{"kind", func(v value) { d.choice(v, generated()...) }},
+		{"count", func(v value) { s.Count = int(min(d.whole(v, 0, math.MaxUint64), math.MaxInt)) }},
+		{"method", func(v value) { s.Method = d.text(v) }},
+		{"url", func(v value) { s.URL = d.text(v) }},
+		{"algs", func(v value) { s.Algs = d.algs(v) }},
+		{"rsa_bits", func(v value) { s.RSABits = int(d.whole(v, 1, math.MaxInt32)) }},
+		{"seed", func(v value) { s.Seed = d.whole(v, 0, math.MaxUint64) }},
+		{"base_time", func(v value) { s.BaseTime = d.moment(v) }},
+		{"claims", func(v value) { s.Claims = d.claims(dir, v) }},
+		{"duration", func(v value) { s.Duration = d.duration(v, false) }},
+		{"leeway", func(v value) { s.Leeway = d.duration(v, true) }},
+	}
+}
+
+// misplaced refuses a key of generate that stands beside it.
+func (d *decoder) misplaced(v value) {
+	inside := d.specFields(new(targets.Spec), "")
+	for _, p := range v.pairs {
+		if slices.ContainsFunc(inside, func(f field) bool { return f.key == p.key }) {
+			d.fail(value{p.value, join(v.path, p.key), p.line}, "belongs inside generate; write generate: {%s: …}", p.key)
+		}
+	}
 }
 
 // generated are the kinds that a plan can have made: all but those of a file

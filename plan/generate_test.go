@@ -88,6 +88,8 @@ func TestGenerateRefusals(t *testing.T) {
 		{generating("  jwt-cache: {generate: {}, targets: targets.http}\n"), "5: kinds.jwt-cache: has both targets and generate; keep one"},
 		{generating("  jwt-cache: {generate: 5}\n"), "5: kinds.jwt-cache.generate: wants a map of key: value, not a number"},
 		{generating("  jwt-cache:\n    generate:\n      cuont: 5\n"), "7: kinds.jwt-cache.generate.cuont: unknown key; did you mean count? known keys here are kind, count, method, url, algs, rsa_bits, seed, base_time, claims, duration and leeway"},
+		{generating("  jwt-cache:\n    generate: {}\n    count: 5\n"), "7: kinds.jwt-cache.count: belongs inside generate; write generate: {count: …}"},
+		{generating("  a:\n    kind: jwt-cache\n"), "6: kinds.a.kind: belongs inside generate; write generate: {kind: …}"},
 		{generating("  a: {generate: {kind: jwt-cash}}\n"), `5: kinds.a.generate.kind: "jwt-cash" is unknown; did you mean jwt-cache? known are jwt-cache, jwt-cache-worst and jwt-unique`},
 		{generating("  jwt-cache: {generate: {count: 0}}\n"), "5: kinds.jwt-cache.generate.count: 0 requests; ask for 1 or more"},
 		{generating("  jwt-cache: {generate: {count: 5000000000, algs: [HS256]}}\n"), "5: kinds.jwt-cache.generate.count: 5000000000 requests do not fit into the 256 MiB that a file may hold; ask for at most about "},

@@ -170,6 +170,7 @@ func (d *decoder) template(v value) string {
 
 func (d *decoder) kind(name, dir string, v value) Kind {
 	k := Kind{Name: name}
+	d.misplaced(v)
 	d.keys(v,
 		field{"targets", func(v value) {
 			if k.Targets = d.text(v); !filepath.IsAbs(k.Targets) {
