@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -198,22 +199,33 @@ func (p *Prepared) generate(ctx context.Context, j Job, l *layout) error {
 	if spec == nil {
 		return nil
 	}
-	root := cacheRoot()
-	if root == "" {
-		temp, err := newTempDir()
-		if err != nil {
-			return err
-		}
-		p.temp, root = temp, filepath.Join(temp.path, "targets")
-	}
-	dir, err := targets.Cached(ctx, root, *spec, func() {
+	making := sync.OnceFunc(func() {
 		j.Talk("making the targets of kind %s: %s", l.kind.Name, count(spec.Count, "request"))
 	})
+	root, dir := cacheRoot(), ""
+	var err error
+	if root != "" {
+		if dir, err = targets.Cached(ctx, root, *spec, making); isFull(err) {
+			j.Talk("warning: %s is full; the targets are made for this session alone", root)
+			root = ""
+		}
+	}
+	if root == "" {
+		temp, tempErr := newTempDir()
+		if tempErr != nil {
+			return errors.Join(err, tempErr)
+		}
+		p.temp = temp
+		dir, err = targets.Cached(ctx, filepath.Join(temp.path, "targets"), *spec, making)
+	}
 	if err != nil {
 		return fmt.Errorf("making the targets of kind %s: %w", l.kind.Name, err)
 	}
 	return l.take(j.Plan, dir)
 }
+
+// isFull tells whether there was no room on a disk, or this user may take no more of it.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // take reads the set that was generated into dir.
 func (l *layout) take(p *plan.Plan, dir string) error {

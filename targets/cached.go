@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"time"
 )
 
 // generation is raised with every change of a byte that Generate writes for
@@ -16,8 +18,9 @@ import (
 const generation = 1
 
 // Cached returns a folder below root that holds what Generate makes of s,
-// made now if it is not there yet or not whole; making is called before that.
-// Its name is that of the spec; processes may do this at once.
+// made now if it is not there yet or not whole; making is called before that,
+// and sets below root that nobody has asked for in a month are removed. Its
+// name is that of the spec; processes may do this at once.
 //
 // The manifest in it names no tool: which version of plumbline happened to be
 // the first must make no difference between two records of the same requests,
@@ -28,10 +31,14 @@ func Cached(ctx context.Context, root string, s Spec, making func()) (dir string
 		return "", err
 	}
 	dir = filepath.Join(root, r.name())
+	// Touched before it is looked at, so that nobody takes it for unused now.
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // else it is made again after a month
 	if whole(dir) {
 		return dir, nil
 	}
 	making()
+	prune(root, now)
 	p, err := newCachedPlace(dir)
 	if err != nil {
 		return "", fmt.Errorf("making targets: %w", err)
@@ -44,6 +51,30 @@ func Cached(ctx context.Context, root string, s Spec, making func()) (dir string
 		return "", err
 	}
 	return dir, nil
+}
+
+// unused is how long a set is kept that nobody asks for.
+const unused = 30 * 24 * time.Hour
+
+// setName is what Cached names a folder.
+var setName = regexp.MustCompile(`^(jwt|mixed)[a-z-]*-[0-9a-f]{16}$`)
+
+// prune removes the sets that were not used for long. What cannot be removed
+// stays; nothing depends on it.
+func prune(root string, now time.Time) {
+	entries, _ := os.ReadDir(root)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || !setName.MatchString(e.Name()) || now.Sub(info.ModTime()) < unused {
+			continue
+		}
+		// Renamed first, so that no file of a new set in its place is removed;
+		// if we are killed meanwhile, a sweep removes the rest.
+		aside := filepath.Join(root, hidden+"unused-"+e.Name())
+		if os.Rename(filepath.Join(root, e.Name()), aside) == nil {
+			_ = os.RemoveAll(aside)
+		}
+	}
 }
 
 // newCachedPlace is one in which whatever is there is ours, and not whole.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -625,6 +626,59 @@ func TestCached(t *testing.T) {
 	s.Count = 0
 	if _, err := targets.Cached(t.Context(), root, s, func() {}); err == nil {
 		t.Error("a bad spec was taken")
+	}
+}
+
+func TestCachedForgetsWhatIsNotUsed(t *testing.T) {
+	root := t.TempDir()
+	cached := func(seed uint64) string {
+		t.Helper()
+		s := quickly(targets.JWTCache)
+		s.Seed = seed
+		dir, err := targets.Cached(t.Context(), root, s, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Base(dir)
+	}
+	age := func(name string, days int) {
+		t.Helper()
+		then := time.Now().AddDate(0, 0, -days)
+		if err := os.Chtimes(filepath.Join(root, name), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long, touched, short := cached(1), cached(2), cached(3)
+	for _, name := range []string{"notes", "jwt-cache-notes", targets.ManifestName} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		age(name, 100)
+	}
+	age(long, 31)
+	age(touched, 31)
+	age(short, 29)
+	if cached(2) != touched { // which is a hit, and removes nothing
+		t.Error("another folder")
+	}
+	want := []string{long, touched, short, "notes", "jwt-cache-notes", targets.ManifestName}
+	check := func() {
+		t.Helper()
+		slices.Sort(want)
+		entries, err := os.ReadDir(root)
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	}
+	check()
+	want = append(slices.DeleteFunc(want, func(name string) bool { return name == long }), cached(4))
+	check()
+	if info, err := os.Stat(filepath.Join(root, touched)); err != nil || time.Since(info.ModTime()) > 24*time.Hour {
+		t.Errorf("a hit is not seen: %v (%v)", info, err)
 	}
 }
 
