@@ -29,8 +29,11 @@ func newTargets() *cobra.Command {
 		Long: `Makes the folder DIR: targets.http (requests in vegeta's format), the keys that
 their tokens are signed with (jwks.json, jwks.public.json without private and
 symmetric keys, PEM files, hs.secret), and manifest.json, which says what was
-made and the SHA-256 of each file. The folder comes to be as a whole or not at
-all. The kinds, and what each shows about a server:
+made and the SHA-256 of each file; of jwt-cache-worst also expired.http, tokens
+that the server must refuse. The folder comes to be as a whole or not at all.
+Signing is quick but for RSA: some hundred tokens of 4096 bits a second. The
+sets that a plan has made are kept in plumbline/targets below $XDG_CACHE_HOME,
+else ~/.cache, until nobody has used them for 30 days. The kinds, and what each shows about a server:
 
   jwt-cache        COUNT long-lived tokens, which the load repeats. Where the
                    server keeps verified tokens, every one after the first
@@ -54,7 +57,7 @@ The keys are for tests only: anyone can make them again, from the seed.
 holds nothing else and no file of it was edited.`,
 		Example: `  plumbline targets load/jwt --kind jwt-cache --claim role=author
   plumbline targets load/new --kind jwt-unique --count 100000 --algs HS256,ES256
-  plumbline targets load/old --kind jwt-cache-worst --count 50000 --leeway 30s
+  plumbline targets load/old --kind jwt-cache-worst --count 50000 --algs HS256,ES256 --leeway 30s
   plumbline targets load/rest --kind mixed --from rest.http`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, a []string) error {
@@ -322,11 +325,12 @@ func summary(dir string, m *targets.Manifest) string {
 	return out.String()
 }
 
-// tellSigned shows on a terminal how far it is, once that has taken a second.
+// tellSigned says how far the signing is, once that takes long: on a terminal
+// all the time, elsewhere in one line.
 func tellSigned(ctx context.Context, w io.Writer) (_ context.Context, end func()) {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
-		return ctx, func() {}
+		return targets.WithProgress(ctx, tellOnce(w, time.Now)), func() {}
 	}
 	start, shown := time.Now(), false
 	ctx = targets.WithProgress(ctx, func(done, total int) {
@@ -338,6 +342,27 @@ func tellSigned(ctx context.Context, w io.Writer) (_ context.Context, end func()
 	return ctx, func() {
 		if shown {
 			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+// tellOnce says after a few seconds of signing how long the rest takes, if that
+// is as long again: who looks at a log then knows that nothing hangs.
+func tellOnce(w io.Writer, now func() time.Time) func(done, total int) {
+	const soon = 3 * time.Second
+	var start time.Time
+	first, told := 0, false
+	return func(done, total int) {
+		if start.IsZero() {
+			start, first = now(), done
+		}
+		passed := now().Sub(start)
+		if told || passed < soon || done <= first {
+			return
+		}
+		told = true
+		if left := passed * time.Duration(total-done) / time.Duration(done-first); left > soon {
+			fmt.Fprintf(w, "%d of %d tokens signed, about %s left\n", done, total, left.Round(time.Second))
 		}
 	}
 }
