@@ -33,7 +33,8 @@ made and the SHA-256 of each file; of jwt-cache-worst also expired.http, tokens
 that the server must refuse. The folder comes to be as a whole or not at all.
 Signing is quick but for RSA: some hundred tokens of 4096 bits a second. The
 sets that a plan has made are kept in plumbline/targets below $XDG_CACHE_HOME,
-else ~/.cache, until nobody has used them for 30 days. The kinds, and what each shows about a server:
+else ~/.cache, until nobody has used them for 30 days. The kinds, and what each
+shows about a server:
 
   jwt-cache        COUNT long-lived tokens, which the load repeats. Where the
                    server keeps verified tokens, every one after the first
