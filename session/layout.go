@@ -94,7 +94,7 @@ func layChecked(j Job) (l layout, err error) {
 	if l, err = lay(j); err != nil {
 		return l, err
 	}
-	return l, onceOf(l).check(l, l.meta.Load.Rate)
+	return l, onceOf(l).check(l)
 }
 
 // from is the file to blame for the targets.

@@ -26,6 +26,11 @@ import (
 // generated set is made for.
 const startAllowance = 2 * time.Second
 
+// unsent is how long before the end of that time the last token is sent, at the
+// latest: the load keeps its margin, and the router's clock, which starts at a
+// whole second, may be a second ahead.
+const unsent = load.UntilMargin + time.Second
+
 // runLength is the time from a router's start to its last request by the
 // schedule itself. In a sliced session a router lives for the whole block.
 func runLength(s record.Schedule, arms int) time.Duration {
@@ -36,13 +41,14 @@ func runLength(s record.Schedule, arms int) time.Duration {
 }
 
 // madeFor is the time that a set whose tokens expire is made for, where the
-// plan does not say: a run, the starts, and some room, in whole seconds.
+// plan does not say: a run and some room, the starts, and the time in which
+// nothing is sent any more, in whole seconds.
 func madeFor(s record.Schedule, arms int) time.Duration {
 	starts := arms
 	if s.Mode != record.Sliced {
 		starts = 1
 	}
-	return max(targets.LeastDuration, wholeSeconds(1.1*runLength(s, arms).Seconds()+float64(starts)*startAllowance.Seconds()))
+	return wholeSeconds(1.1*runLength(s, arms).Seconds() + float64(starts)*startAllowance.Seconds() + unsent.Seconds())
 }
 
 func wholeSeconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
@@ -56,7 +62,10 @@ func loadLength(s record.Schedule, arms int) record.Seconds {
 type once struct {
 	kind     string // of the plan
 	made     bool   // by the plan's generate, else by hand
-	requests int
+	requests int    // that are sent
+	routes   int    // on which they are
+	all      int    // routes of the set: --only leaves some out
+	rate     float64
 	schedule record.Schedule
 	arms     int
 	manifest *targets.Manifest
@@ -68,7 +77,31 @@ func onceOf(l layout) *once {
 	if m == nil || !m.Once {
 		return nil
 	}
-	return &once{kind: l.kind.Name, made: l.kind.Generate != nil, requests: len(l.targets), schedule: l.meta.Schedule, arms: len(l.arms), manifest: m}
+	all := map[string]bool{}
+	for _, t := range l.set.Targets {
+		all[record.RouteName(t.Method, t.URL)] = true
+	}
+	return &once{
+		kind: l.kind.Name, made: l.kind.Generate != nil, requests: len(l.targets), routes: len(l.meta.Routes), all: len(all),
+		rate: l.meta.Load.Rate, schedule: l.meta.Schedule, arms: len(l.arms), manifest: m,
+	}
+}
+
+// whole is how many requests a set must have for at least n to be sent. The
+// routes have their turns in rounds, and --only sends some of each.
+func (o *once) whole(n int) int {
+	if o.routes == o.all {
+		return n
+	}
+	return (n + o.routes - 1) / o.routes * o.all
+}
+
+// left says that only some of the set's requests are sent.
+func (o *once) left() string {
+	if o.routes == o.all {
+		return ""
+	}
+	return fmt.Sprintf(" on the %d of its %s that --only leaves", o.routes, count(o.all, "route"))
 }
 
 // duration is what the set's tokens were made for; 0: they do not expire.
@@ -82,16 +115,24 @@ func (o *once) duration() time.Duration {
 // advice says how to get a set of so many requests, or for so long.
 func (o *once) advice(key string, value any) string {
 	if o.made {
-		return fmt.Sprintf("write kinds.%s.generate.%s: %v", o.kind, key, value)
+		return "write " + o.setting(key, value)
 	}
-	return fmt.Sprintf("make them again with --%s %v", key, value)
+	return "make them again with " + o.setting(key, value)
+}
+
+func (o *once) setting(key string, value any) string {
+	if o.made {
+		return fmt.Sprintf("kinds.%s.generate.%s: %v", o.kind, key, value)
+	}
+	return fmt.Sprintf("--%s %v", key, value)
 }
 
 // check refuses a set that cannot last for a run, as far as the plan tells.
-func (o *once) check(l layout, rate float64) error {
+func (o *once) check(l layout) error {
 	if o == nil {
 		return nil
 	}
+	rate := o.rate
 	length, made := runLength(o.schedule, o.arms), o.duration()
 	if made > 0 {
 		for _, a := range l.arms {
@@ -99,9 +140,10 @@ func (o *once) check(l layout, rate float64) error {
 				return fmt.Errorf("%s: the tokens of kind %s expire as counted from %s, which the clock of %s has to show when it starts; write router: {clock: %[3]s}", l.from(), o.kind, o.manifest.BaseTime.Format(time.RFC3339), a.arm.Label)
 			}
 		}
-		if made < length {
-			return fmt.Errorf("%s: the tokens of kind %s are made for runs of %s, but one of this plan takes %s and its starts; %s, or make schedule.block or warmup shorter",
-				l.from(), o.kind, plan.Short(made), plan.Short(length.Round(100*time.Millisecond)), o.advice("duration", plan.Short(madeFor(o.schedule, o.arms))))
+		if least := length + unsent; made < least {
+			return fmt.Errorf("%s: the tokens of kind %s are made for %s from a router's start, but a run of this plan takes %s and its starts, and none is sent in the last %s: %s is the least; %s, or make schedule.block or warmup shorter",
+				l.from(), o.kind, plan.Short(made), plan.Short(length.Round(100*time.Millisecond)), unsent,
+				plan.Short(wholeSeconds(least.Seconds())), o.advice("duration", plan.Short(madeFor(o.schedule, o.arms))))
 		}
 	}
 	if rate == 0 {
@@ -114,8 +156,8 @@ func (o *once) check(l layout, rate float64) error {
 		over = fmt.Sprintf("%s requests a second for the %s that they are made for", number(rate), plan.Short(made))
 	}
 	if need = math.Ceil(need); float64(o.requests) < need {
-		return fmt.Errorf("%s: kind %s has %s, each of which is sent once, and a run of this plan sends %.0f: %s; %s",
-			l.from(), o.kind, count(o.requests, "target"), need, over, o.advice("count", int(need)))
+		return fmt.Errorf("%s: kind %s has %s%s, each of which is sent once, and a run of this plan sends %.0f: %s; %s",
+			l.from(), o.kind, count(o.requests, "target"), o.left(), need, over, o.advice("count", o.whole(int(need))))
 	}
 	return nil
 }
@@ -144,18 +186,32 @@ func (o *once) ended(used *load.UsedUpError, alive time.Duration) error {
 	}
 	loaded := max(used.Load.Seconds(), 1e-3)
 	pace := float64(used.Sent) / loaded // per second of load
-	if made := o.duration(); made > 0 {
-		share := float64(loadLength(o.schedule, o.arms)) / loaded
-		if alive >= made-3*time.Second && share > 1 {
-			// Twice as long as planned for the rest: this run was slower than planned, or only its start was.
-			rest := 2 * (1 - 1/share) * runLength(o.schedule, o.arms).Seconds()
-			longer := max(madeFor(o.schedule, o.arms), wholeSeconds(1.1*(alive.Seconds()+rest)))
-			return fmt.Errorf("all tokens of kind %s had expired after %s, as they are made for runs of %s and this one takes longer (%d of %d were sent); %s",
-				o.kind, alive.Round(100*time.Millisecond), plan.Short(made), used.Sent, o.requests, o.advice("duration", plan.Short(longer)))
-		}
+	switch made := o.duration(); {
+	case made > 0 && used.Late:
+		return o.tooOld(used, alive)
+	case made > 0:
 		return o.tooFew(used, pace*made.Seconds())
 	}
 	return o.tooFew(used, pace*float64(loadLength(o.schedule, o.arms)+controlTime(o.schedule, o.arms)))
+}
+
+// tooOld says for how long the tokens must be made, and how many that takes.
+func (o *once) tooOld(used *load.UsedUpError, alive time.Duration) error {
+	made, loaded := o.duration(), used.Load.Seconds()
+	left := max(0, 1-loaded/float64(loadLength(o.schedule, o.arms))) // of the run
+	// Twice as long as planned for the rest: this run was slower than planned, or only its start was.
+	rest := 2 * left * runLength(o.schedule, o.arms).Seconds()
+	longer := max(made+time.Second, madeFor(o.schedule, o.arms), wholeSeconds(1.1*(alive.Seconds()+rest)+unsent.Seconds()))
+	advice := o.advice("duration", plan.Short(longer))
+	pace := o.rate
+	if pace == 0 && loaded > 0.1 { // in less it would be anything
+		pace = 1.2 * float64(used.Sent) / loaded
+	}
+	if need := int(math.Ceil(pace * longer.Seconds())); need > o.requests {
+		advice += " and " + o.setting("count", o.whole(need))
+	}
+	return fmt.Errorf("all tokens of kind %s that were left were too old %s after the router's start: they are made for %s, and none is sent in the last %s (%d of %d were sent); %s",
+		o.kind, alive.Round(100*time.Millisecond), plan.Short(made), unsent, used.Sent, o.requests, advice)
 }
 
 // tooFew says about how many targets are needed.
@@ -164,8 +220,8 @@ func (o *once) tooFew(used *load.UsedUpError, need float64) error {
 	if used.Skipped > 0 {
 		skipped = fmt.Sprintf(" (%d of them had expired before their turn)", used.Skipped)
 	}
-	return fmt.Errorf("the targets of kind %s are used up: each is sent once, and the %d lasted for %s of load%s; a run of this plan needs about %d: %s, or a fixed rate with --rate",
-		o.kind, o.requests, used.Load.Round(10*time.Millisecond), skipped, roundUp(1.2*need), o.advice("count", roundUp(1.2*need)))
+	return fmt.Errorf("the targets of kind %s are used up: each is sent once, and the %d%s lasted for %s of load%s; a run of this plan needs about %d: %s, or a fixed rate with --rate",
+		o.kind, o.requests, o.left(), used.Load.Round(10*time.Millisecond), skipped, roundUp(1.2*need), o.advice("count", o.whole(roundUp(1.2*need))))
 }
 
 // roundUp keeps two digits.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"plumbline/record"
 	"plumbline/session/load"
 	"plumbline/targets"
+	"plumbline/targets/keys"
 )
 
 func onceSet(schedule record.Schedule, requests int, expiry *targets.Expiry) *once {
@@ -95,10 +97,18 @@ func TestWhyTargetsAreUsedUp(t *testing.T) {
 		{"too few that do not expire", onceSet(sliced, 1000, nil), load.UsedUpError{Sent: 1000, Load: time.Second}, 5 * time.Second, "kinds.tokens.generate.count: 1700,"},
 		{"the server is faster than they expire", onceSet(sliced, 1000, worst(20)), load.UsedUpError{Sent: 900, Skipped: 100, Load: time.Second}, 7 * time.Second,
 			"(100 of them had expired before their turn); a run of this plan needs about 22000: write kinds.tokens.generate.count: 22000,"},
-		{"the run is longer than they live", onceSet(sliced, 1000, worst(6)), load.UsedUpError{Sent: 200, Skipped: 800, Load: 700 * time.Millisecond}, 5 * time.Second,
-			"all tokens of kind tokens had expired after 5s, as they are made for runs of 6s and this one takes longer (200 of 1000 were sent); write kinds.tokens.generate.duration: 11s"},
-		{"all of that was the starts", onceSet(sliced, 1000, worst(10)), load.UsedUpError{Sent: 1, Skipped: 999, Load: time.Millisecond}, 9 * time.Second,
-			"kinds.tokens.generate.duration: 21s"},
+		{"the run is longer than they live", onceSet(sliced, 10000, worst(6)), load.UsedUpError{Sent: 200, Skipped: 9800, Late: true, Load: 700 * time.Millisecond}, 5 * time.Second,
+			"all tokens of kind tokens that were left were too old 5s after the router's start: they are made for 6s, and none is sent in the last 3s (200 of 10000 were sent); write kinds.tokens.generate.duration: 14s"},
+		{"all of that was the starts", onceSet(sliced, 1000, worst(10)), load.UsedUpError{Sent: 1, Skipped: 999, Late: true, Load: time.Millisecond}, 9 * time.Second,
+			"kinds.tokens.generate.duration: 24s"},
+		{"no load at all", onceSet(sliced, 1000, worst(10)), load.UsedUpError{Skipped: 1000, Late: true}, 9 * time.Second,
+			"kinds.tokens.generate.duration: 24s"},
+		{"never shorter than they are", onceSet(sliced, 1000, worst(30)), load.UsedUpError{Sent: 1, Skipped: 999, Late: true, Load: 1400 * time.Millisecond}, 9 * time.Second,
+			"kinds.tokens.generate.duration: 31s"},
+		{"and too few for so long", onceSet(sliced, 1000, worst(6)), load.UsedUpError{Sent: 700, Skipped: 300, Late: true, Load: 700 * time.Millisecond}, 5 * time.Second,
+			"kinds.tokens.generate.duration: 14s and kinds.tokens.generate.count: 16800"},
+		{"half of them left out", &once{kind: "tokens", made: true, requests: 1000, routes: 1, all: 2, schedule: sliced, arms: 2, manifest: &targets.Manifest{Once: true}}, load.UsedUpError{Sent: 1000, Load: time.Second}, 0,
+			"the 1000 on the 1 of its 2 routes that --only leaves lasted for 1s of load; a run of this plan needs about 1700: write kinds.tokens.generate.count: 3400,"},
 		{"made by hand", &once{kind: "tokens", requests: 1000, schedule: sliced, arms: 2, manifest: &targets.Manifest{Once: true}}, load.UsedUpError{Sent: 1000, Load: time.Second}, 0,
 			"make them again with --count 1700,"},
 	} {
@@ -325,8 +335,10 @@ func TestASetThatCannotLast(t *testing.T) {
 			"kind tokens has 699 targets, each of which is sent once, and a run of this plan sends 700: 100 requests a second for 7s of load; write kinds.tokens.generate.count: 700"},
 		{"repeated", "kind: jwt-cache, count: 1", rate, ""},
 		{"as long as a run", worst + "count: 10", "", ""},
-		{"long enough", worst + "duration: 17s", "", ""},
-		{"too short", worst + "duration: 16s", "", "the tokens of kind tokens are made for runs of 16s, but one of this plan takes 16.1s and its starts; write kinds.tokens.generate.duration: 22s, or make schedule.block or warmup shorter"},
+		{"long enough", worst + "duration: 20s", "", ""},
+		{"too short", worst + "duration: 19s", "", "the tokens of kind tokens are made for 19s from a router's start, but a run of this plan takes 16.1s and its starts, and none is sent in the last 3s: 20s is the least; write kinds.tokens.generate.duration: 25s, or make schedule.block or warmup shorter"},
+		{"too short for a short run", worst + "duration: 5s", "schedule: {mode: interleaved, block: 5s}\nwarmup: {load: 0s}\n", "6s is the least; write kinds.tokens.generate.duration: 8s"},
+		{"long enough for one", worst + "duration: 5s", "schedule: {mode: interleaved, block: 4s}\nwarmup: {load: 0s}\n", ""},
 		{"slow enough", worst + "count: 1000, duration: 10s", rate, ""},
 		{"faster than they expire", worst + "count: 999, duration: 10s", rate, "a run of this plan sends 1000: 100 requests a second for the 10s that they are made for; write kinds.tokens.generate.count: 1000"},
 	} {
@@ -342,12 +354,44 @@ func TestASetThatCannotLast(t *testing.T) {
 	}
 }
 
+// A set of which --only sends a part is large enough once the advice is followed.
+func TestACountForSomeRoutes(t *testing.T) {
+	for _, generate := range []string{"kind: jwt-unique", "kind: jwt-cache-worst, leeway: 0s"} {
+		for _, only := range [][]string{{"/authors_only?alg=RS256"}, {"/authors_only?alg=RS256", "/authors_only?alg=ES256"}} {
+			p := planOf(t, generate, "load: {rate: 101/s}\n")
+			spec := p.Kinds[0].Generate
+			spec.Algs, spec.Count = []keys.Alg{keys.HS256, keys.ES256, keys.RS256}, 10
+			p.Only = only
+			_, err := layChecked(Job{Plan: p})
+			if err == nil {
+				t.Fatalf("%s: 10 requests last", generate)
+			}
+			for _, part := range []string{fmt.Sprintf(" on the %d of its 3 routes that --only leaves,", len(only)), "generate.count: "} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s %q: got %v, want %q", generate, only, err, part)
+				}
+			}
+			_, number, _ := strings.Cut(err.Error(), "generate.count: ")
+			if spec.Count, err = strconv.Atoi(number); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := layChecked(Job{Plan: p}); err != nil {
+				t.Errorf("%s %q: as was advised: %v", generate, only, err)
+			}
+			spec.Count -= 3
+			if _, err := layChecked(Job{Plan: p}); err == nil {
+				t.Errorf("%s %q: a round less than was advised is enough", generate, only)
+			}
+		}
+	}
+}
+
 func TestTokensAreMadeForARunOfThePlan(t *testing.T) {
 	for more, want := range map[string]time.Duration{
-		"": 22 * time.Second, // 1.1 × 16.1 s and two starts of 2 s
-		"schedule: {controls: false}\nwarmup: {load: auto, at_most: 10s, idle: 1s}\n": 39 * time.Second,
-		"schedule: {mode: interleaved}\n":                                             10 * time.Second,
-		"schedule: {mode: interleaved, block: 1s}\nwarmup: {load: 0s}\n":              5 * time.Second, // the least
+		"": 25 * time.Second, // 1.1 × 16.1 s, two starts of 2 s, and 3 s in which none is sent
+		"schedule: {controls: false}\nwarmup: {load: auto, at_most: 10s, idle: 1s}\n": 42 * time.Second,
+		"schedule: {mode: interleaved}\n":                                             13 * time.Second,
+		"schedule: {mode: interleaved, block: 1s}\nwarmup: {load: 0s}\n":              6 * time.Second,
 	} {
 		l, err := layChecked(Job{Plan: planOf(t, "kind: jwt-cache-worst, leeway: 0s", more)})
 		if err != nil {

@@ -55,9 +55,10 @@ type Client struct {
 	shut context.CancelFunc
 
 	mu      sync.Mutex
-	next    int // number of the next request, over all stretches; with Once of the next target
-	skipped int // targets, with Once
-	noted   int // of them, in the stretches that are over
+	next    int  // number of the next request, over all stretches; with Once of the next target
+	skipped int  // targets, with Once
+	late    bool // the target before next was skipped
+	noted   int  // of them, in the stretches that are over
 	empty   bool
 	loaded  time.Duration // length of all stretches so far, with Once
 	conns   map[net.Conn]struct{}

@@ -13,6 +13,7 @@ import (
 type UsedUpError struct {
 	Sent    int           // targets that were sent
 	Skipped int           // targets that were not, as their Until had come
+	Late    bool          // the last target was skipped: so would have been any further one
 	Load    time.Duration // length of all stretches, from the first request to the last answer
 }
 
@@ -39,8 +40,10 @@ func (c *Client) once(t *vegeta.Target) error {
 	for ; c.next < len(c.cfg.Targets); c.skipped++ {
 		next := &c.cfg.Targets[c.next]
 		c.next++
+		c.late = true
 		if next.Until.IsZero() || next.Until.After(earliest) {
 			t.Method, t.URL, t.Body, t.Header = next.Method, next.URL, next.Body, next.Header
+			c.late = false
 			return nil
 		}
 	}
@@ -58,5 +61,5 @@ func (c *Client) usedUp(o *Offered) error {
 	if !c.empty {
 		return nil
 	}
-	return &UsedUpError{Sent: c.next - c.skipped, Skipped: c.skipped, Load: c.loaded}
+	return &UsedUpError{Sent: c.next - c.skipped, Skipped: c.skipped, Late: c.late, Load: c.loaded}
 }

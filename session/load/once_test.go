@@ -174,8 +174,25 @@ func TestOnceSkipsWhatIsAboutToExpire(t *testing.T) {
 	if got := paths(all); !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}
+	if used.Late { // the last of them was sent
+		t.Errorf("%+v is late", used)
+	}
 	if used.Sent != len(want) || used.Skipped != 40-len(want) || c.Sent() != len(want) || skipped != used.Skipped {
 		t.Errorf("%+v, want %d sent; the stretches skipped %d", used, len(want), skipped)
+	}
+}
+
+// Targets of which the last had expired were too old, however many were sent.
+func TestOnceIsLate(t *testing.T) {
+	a := serve(t, ways[0], nothing)
+	a.config.Once, a.config.Targets = true, numbered(3)
+	a.config.Targets[2].Until = time.Now().Add(time.Second)
+	c := a.client(t)
+	used, _ := untilUsedUp(t, func(sink func([]*vegeta.Result) error) (load.Offered, error) {
+		return c.Stretch(t.Context(), short, sink)
+	})
+	if !used.Late || used.Sent != 2 || used.Skipped != 1 {
+		t.Errorf("%+v", used)
 	}
 }
 
