@@ -222,12 +222,19 @@ func stateLine(s *record.Session) string {
 	return strings.Join(parts, ", ")
 }
 
-// detail is what the session has to show for its reason, line by line.
-func detail(s *record.Session) []string {
+// detail is what the session has to show for its reason, line by line: the
+// first says what the others are. Blank lines stay, as they part what is there.
+func detail(s *record.Session) (lines []string) {
 	if s.Detail == "" {
 		return nil
 	}
-	return strings.Split(strings.TrimRight(s.Detail, "\n"), "\n")
+	for _, l := range strings.Split(strings.TrimRight(s.Detail, "\n"), "\n") {
+		if l != "" {
+			l = clean(l)
+		}
+		lines = append(lines, l)
+	}
+	return lines
 }
 
 // nothing stands in the place of the tables.

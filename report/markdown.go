@@ -23,16 +23,7 @@ func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
 		}
 		p.line("")
 	}
-	if lines := detail(s); len(lines) > 0 {
-		p.line("%s", prose(lines[0]))
-		p.line("")
-		p.line("<pre>")
-		for _, l := range lines[1:] {
-			p.line("%s", html.EscapeString(clean(l))) // nothing in it can end the block
-		}
-		p.line("</pre>")
-		p.line("")
-	}
+	p.detail(s)
 	p.about(s, v)
 	all := baselines(s, v)
 	if silent(v) {
@@ -66,6 +57,24 @@ func Markdown(w io.Writer, s *record.Session, v *gates.Verdict) error {
 }
 
 type markdownPage struct{ b strings.Builder }
+
+func (p *markdownPage) detail(s *record.Session) {
+	lines := detail(s)
+	if len(lines) == 0 {
+		return
+	}
+	p.line("%s", prose(lines[0]))
+	p.line("")
+	if len(lines) == 1 {
+		return
+	}
+	p.line("<pre>")
+	for _, l := range lines[1:] {
+		p.line("%s", html.EscapeString(l)) // nothing in it can end the block
+	}
+	p.line("</pre>")
+	p.line("")
+}
 
 func (p *markdownPage) line(format string, args ...any) {
 	fmt.Fprintf(&p.b, format, args...)

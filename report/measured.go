@@ -16,13 +16,7 @@ import (
 func Measured(w io.Writer, s *record.Session, m *gates.Measured, o Options) error {
 	p := &textPage{o: o}
 	p.prose("", measuredLine(s, m, voice{clean, clean}))
-	for i, l := range detail(s) {
-		indent := "    "
-		if i == 0 {
-			indent = "  "
-		}
-		p.line("%s%s", indent, clean(l))
-	}
+	p.detail(s)
 	about := measuredAbout(s, m, clean)
 	if len(about) > 0 {
 		p.line("")
@@ -46,10 +40,7 @@ func MeasuredMarkdown(w io.Writer, s *record.Session, m *gates.Measured) error {
 	p := &markdownPage{}
 	p.line("**%s**", measuredLine(s, m, voice{code, prose}))
 	p.line("")
-	if lines := detail(s); len(lines) > 0 {
-		p.line("%s", prose(strings.Join(lines, " ")))
-		p.line("")
-	}
+	p.detail(s)
 	about := measuredAbout(s, m, code)
 	for _, l := range about {
 		p.line("%s: %s  ", l[0], l[1])

@@ -23,13 +23,7 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	for _, r := range moreReasons(s, v) {
 		p.prose("  - ", clean(r))
 	}
-	for i, l := range detail(s) {
-		indent := "    "
-		if i == 0 {
-			indent = "  " // says what the others are
-		}
-		p.line("%s%s", indent, clean(l))
-	}
+	p.detail(s)
 	p.line("")
 	p.about(s, v)
 
@@ -60,6 +54,17 @@ func Text(w io.Writer, s *record.Session, v *gates.Verdict, o Options) error {
 	p.line("%s", exitLine(v))
 	_, err := io.WriteString(w, p.b.String())
 	return err
+}
+
+// detail sets the lines after the first apart by their indent.
+func (p *textPage) detail(s *record.Session) {
+	for i, l := range detail(s) {
+		indent := "    "
+		if i == 0 {
+			indent = "  "
+		}
+		p.line("%s%s", indent, l)
+	}
 }
 
 type textPage struct {

@@ -127,8 +127,11 @@ func (l *layout) send(p *plan.Plan, set *targets.Set) (err error) {
 			l.probes.expired = append(l.probes.expired, t)
 		}
 	}
-	if set.Manifest != nil && set.Manifest.Expiry != nil {
-		l.probes.leewayS = set.Manifest.Expiry.LeewayS
+	if m := set.Manifest; m != nil {
+		l.probes.good = m.Kind != targets.Mixed
+		if m.Expiry != nil {
+			l.probes.leewayS = m.Expiry.LeewayS
+		}
 	}
 	return nil
 }

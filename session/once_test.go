@@ -140,6 +140,7 @@ func TestARefusedTokenIsShown(t *testing.T) {
 		// Virtual time begins at 2000-01-01T00:00:00Z, and a fake router's clock is an hour behind.
 		const want = `the body (5 bytes):
 no: e30.e30.…
+
 its token's header: {"alg":"HS256","kid":"k"}
 its claims: {"role":"author","iat":946684800,"nbf":946684700.5,"exp":946681190}
 iat is 2000-01-01T00:00:00Z, 1h after the router's clock
@@ -150,6 +151,37 @@ its Date header: Sat, 01 Jan 2000 00:00:00 GMT
 so its clock was not moved: `
 		if !strings.HasPrefix(s.Detail, want) {
 			t.Errorf("the detail is\n%s\nwant\n%s", s.Detail, want)
+		}
+	})
+}
+
+// Of a set that was made the tokens are good: first the keys are to be looked at.
+func TestAGoodTokenIsRefused(t *testing.T) {
+	for want, until := range map[string]time.Time{
+		"preflight: GET /a: status 401: a token of the set was refused that should be good (does the router verify with the keys in {targets}?); only if that is the answer to weigh, name it in the plan: `expect: {\"GET /a\": {status: [401]}}`": {},
+		// A fake router's clock shows 23:00:00 by now.
+		"preflight: GET /a: status 401 to a token that had expired: the starts took longer than the targets are made for; give them a longer duration": time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			stage := &fakeStage{answer: func(int, string) int { return 401 }}
+			c := newConductor(t, sliced, stage)
+			c.probes.good = true
+			c.probes.routes[0] = withToken("/a", `{"exp": 946681190}`)
+			c.probes.routes[0].Until = until
+			if err := c.run(t.Context()); err == nil {
+				t.Error("the session went on")
+			}
+			if s := ended(t, c, stage, record.Stopped); !strings.HasSuffix(s.Reason, want) {
+				t.Errorf("the reason is %q, want %q", s.Reason, want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // an error of the server is not about its token
+		stage := &fakeStage{answer: func(int, string) int { return 503 }}
+		c := newConductor(t, sliced, stage)
+		c.probes.good = true
+		if err := c.run(t.Context()); err == nil || strings.Contains(err.Error(), "token") {
+			t.Errorf("got %v", err)
 		}
 	})
 }
@@ -440,7 +472,7 @@ func TestATokenThatExpiredBeforeItsTurn(t *testing.T) {
 	target := withToken("/", `{"exp": 946684800}`)
 	token, _ := bearerOf(target)
 	target.Until = time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC)
-	const slow, less = "the starts took longer than the targets are made for", "less than the leeway of 30 s that the targets are made for"
+	const slow, less = "so it had expired, leeway and all", "less than the leeway of 30 s that the targets are made for"
 	for seconds, want := range map[int]string{-1: "", 0: less, 29: less, 30: slow} {
 		at := time.Date(2000, 1, 1, 0, 0, seconds, 0, time.UTC)
 		got := token.beside(record.Run{}, asked{target: target, at: at, answer: record.Answer{Status: 401}})

@@ -17,6 +17,7 @@ type probes struct {
 	routes  []targets.Target // one for each route of the session, in its order
 	expired []targets.Target // whose token every router must refuse
 	leewayS int              // that those were made for
+	good    bool             // each of routes has a token that a router is to take
 }
 
 // asked is a request of the preflight with its answer.
@@ -66,7 +67,7 @@ func (c *conductor) preflight(ctx context.Context, m *member) error {
 	if err := m.proc.Alive("at the first requests"); err != nil {
 		return &faultError{m, err}
 	}
-	wrong := checkAnswers(c.session.Routes, c.first, all)
+	wrong := checkAnswers(c.session.Routes, c.first, all, c.probes.good)
 	if wrong == nil {
 		wrong = checkExpired(expired, c.probes.leewayS)
 	}
@@ -85,6 +86,7 @@ type AnswerError struct {
 	Token string // what the request's token says, in some lines; empty: it is not about a token
 
 	expired bool // the token had to be refused
+	good    bool // it had to be taken
 }
 
 func (e *AnswerError) Error() string {
@@ -107,7 +109,7 @@ func (e *AnswerError) Detail() string {
 	if e.Token != "" {
 		parts = append(parts, e.Token)
 	}
-	return strings.Join(parts, "\n")
+	return strings.Join(parts, "\n\n") // a blank line, to tell where the body ends
 }
 
 // settle waits a moment: a router that dies closes its connections before its
@@ -127,6 +129,11 @@ func (e *AnswerError) explain(run record.Run) {
 		return
 	}
 	e.Token = token.beside(run, e.asked)
+	if until := e.target.Until; e.good && !until.IsZero() {
+		if now, _ := run.Clock(e.at); !now.Before(until) {
+			e.Why = fmt.Sprintf("status %d to a token that had expired: the starts took longer than the targets are made for; give them a longer duration", e.answer.Status)
+		}
+	}
 	if token.signature != "" { // some servers repeat what they refuse
 		e.answer.Excerpt = strings.ReplaceAll(e.answer.Excerpt, token.signature, "…")
 	}
@@ -134,8 +141,9 @@ func (e *AnswerError) explain(run record.Run) {
 
 // checkAnswers holds the preflight of one arm against what is expected. The first
 // preflight of a session, first's, fixes the expected status of the routes for
-// which the plan names none; from then on every arm must answer the same.
-func checkAnswers(routes []record.Route, first string, answers []asked) *AnswerError {
+// which the plan names none; from then on every arm must answer the same. good
+// says that the requests have tokens of a set that was made.
+func checkAnswers(routes []record.Route, first string, answers []asked, good bool) *AnswerError {
 	for i, asked := range answers {
 		want, a := &routes[i].Status, asked.answer
 		bad := func(format string, args ...any) *AnswerError {
@@ -149,6 +157,10 @@ func checkAnswers(routes []record.Route, first string, answers []asked) *AnswerE
 			return bad("status %d, but %s answered %s", a.Status, first, statuses(*want))
 		case len(*want) > 0:
 			return bad("status %d, but `expect` in the plan wants %s", a.Status, statuses(*want))
+		case good && (a.Status == 401 || a.Status == 403):
+			err := bad("status %d: a token of the set was refused that should be good (does the router verify with the keys in {targets}?); only if that is the answer to weigh, name it in the plan: `expect: {%q: {status: [%d]}}`", a.Status, a.Route, a.Status)
+			err.good = true
+			return err
 		case a.Status == 401 || a.Status == 403 || a.Status >= 500:
 			return bad("status %d; if that is the answer to weigh, name it in the plan: `expect: {%q: {status: [%d]}}`", a.Status, a.Route, a.Status)
 		default:

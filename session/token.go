@@ -71,7 +71,7 @@ func (b bearer) beside(run record.Run, a asked) string {
 	case now.Before(until):
 		fmt.Fprintf(&out, "\nso it had expired by less than the leeway of %.0f s that the targets are made for: the router takes less; make them with its own", until.Sub(exp).Seconds())
 	default:
-		out.WriteString("\nso it had expired, leeway and all: the starts took longer than the targets are made for; give them a longer duration")
+		out.WriteString("\nso it had expired, leeway and all")
 	}
 	return out.String()
 }
