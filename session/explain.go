@@ -63,6 +63,9 @@ func Explain(w io.Writer, j Job) error {
 		e.line("", "%s%s", rt.Name, expectation(rt))
 	}
 	e.line("load", "%s", loadLine(l.meta.Load))
+	if onceOf(l) != nil && l.meta.Load.Rate == 0 {
+		e.line("", "each target is sent once: a closed loop stops when they are used up")
+	}
 	if len(l.meta.Load.CPUs) > 0 {
 		awake := ""
 		if l.meta.Load.Awake {

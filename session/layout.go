@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plumbline/plan"
 	"plumbline/record"
@@ -94,7 +95,40 @@ func layChecked(j Job) (l layout, err error) {
 	if l, err = lay(j); err != nil {
 		return l, err
 	}
+	if err := l.checkDates(time.Now()); err != nil {
+		return l, err
+	}
 	return l, onceOf(l).check(l)
+}
+
+// checkDates refuses tokens that are not good yet when a router starts, or not
+// any more: by its own clock, or by this machine's, which shows now.
+func (l layout) checkDates(now time.Time) error {
+	m := l.set.Manifest
+	if m == nil {
+		return nil
+	}
+	from, until, ok := m.Good()
+	if !ok {
+		return nil
+	}
+	for _, a := range l.arms {
+		start, whose := now, "it is %s on this machine's clock, by which "+a.called()+" goes"
+		if moved := a.router.Clock.Start; !moved.IsZero() {
+			start, whose = moved, "the clock of "+a.called()+" shows %s when it starts"
+		}
+		if !start.Before(from) && start.Before(until) {
+			continue
+		}
+		advice := fmt.Sprintf("write kinds.%s.generate.base_time", l.kind.Name)
+		if l.kind.Generate == nil {
+			advice = "make them again with --base-time"
+		}
+		const layout = time.RFC3339
+		return fmt.Errorf("%s: the tokens of kind %s are good from %s to %s, but "+whose+"; %s: a moment up to %d years before that",
+			l.from(), l.kind.Name, from.Format(layout), until.Format(layout), start.UTC().Format(layout), advice, until.Year()-from.Year()-1)
+	}
+	return nil
 }
 
 // from is the file to blame for the targets.

@@ -386,6 +386,54 @@ func TestASetThatCannotLast(t *testing.T) {
 	}
 }
 
+// Tokens that a router cannot take, as they are not good yet or not any more.
+func TestTokensOfAnotherTime(t *testing.T) {
+	now := time.Date(2026, 12, 1, 5, 0, 0, 0, time.UTC)
+	const host = "but it is 2026-12-01T05:00:00Z on this machine's clock, by which main goes; "
+	for _, tt := range []struct {
+		name, generate string
+		clock          string // empty: not moved
+		want           string // empty: they are good
+	}{
+		{"the clock's own", "kind: jwt-cache", "2000-01-01T00:00:00Z", ""},
+		{"of the past", "kind: jwt-cache", "", ""},
+		{"of just now", "kind: jwt-unique, base_time: 2026-12-01T05:00:00Z", "", ""},
+		{"after the clock", "kind: jwt-unique, base_time: 2000-01-01T00:00:01Z", "2000-01-01T00:00:00Z",
+			"p.yaml: the tokens of kind tokens are good from 2000-01-01T00:00:01Z to 2100-01-01T00:00:01Z, but the clock of main shows 2000-01-01T00:00:00Z when it starts; write kinds.tokens.generate.base_time: a moment up to 99 years before that"},
+		{"after today", "kind: jwt-cache, base_time: 2027-01-01T00:00:00Z", "", host},
+		{"before the clock", "kind: jwt-cache, base_time: 2000-01-01T00:00:00Z", "2199-01-01T00:00:00Z", "to 2100-01-01T00:00:00Z, but the clock of main shows 2199-01-01T00:00:00Z"},
+		{"expired just then", "kind: jwt-cache, base_time: 2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z", "to 2100-01-01T00:00:00Z, but"},
+		{"a moment earlier", "kind: jwt-cache, base_time: 2000-01-01T00:00:00Z", "2099-12-31T23:59:59Z", ""},
+		{"before today", "kind: jwt-unique, base_time: 1970-01-01T00:00:00Z", "", ""},
+		{"those that expire in a run", "kind: jwt-cache-worst, leeway: 0s", "2000-01-01T00:00:00Z", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := lay(Job{Plan: planOf(t, tt.generate, "")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.arms[0].arm.Label = "main"
+			for i := range l.arms {
+				l.arms[i].router.Clock.Start = time.Time{}
+				if tt.clock != "" {
+					l.arms[i].router.Clock.Start, _ = time.Parse(time.RFC3339, tt.clock)
+				}
+			}
+			err = l.checkDates(now)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	// And plan check and a session look at it.
+	if _, err := layChecked(Job{Plan: planOf(t, "kind: jwt-cache, base_time: 2000-01-02T00:00:00Z", "")}); err == nil || !strings.Contains(err.Error(), "are good from") {
+		t.Errorf("a session begins with tokens of tomorrow: %v", err)
+	}
+}
+
 // A set of which --only sends a part is large enough once the advice is followed.
 func TestACountForSomeRoutes(t *testing.T) {
 	for _, generate := range []string{"kind: jwt-unique", "kind: jwt-cache-worst, leeway: 0s"} {

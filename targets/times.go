@@ -44,6 +44,16 @@ func (s Spec) times() times {
 	return t
 }
 
+// Good says from when to when a server takes the tokens of a set in which none
+// is to expire: their nbf and exp; false: they do, or there are none.
+func (m *Manifest) Good() (from, until time.Time, ok bool) {
+	ok = m.Kind == JWTCache || m.Kind == JWTUnique
+	if !ok {
+		return from, until, false
+	}
+	return m.BaseTime, m.BaseTime.AddDate(longLived, 0, 0), true
+}
+
 // exp is that of the k-th token, from 0. With D the duration, L the leeway and
 // F the seconds until the first is refused, the server refuses the k-th of N
 // from this moment on:
