@@ -54,7 +54,7 @@ type stage interface {
 type Event struct {
 	Phase  string        // what is being done: starting, warming up, measuring, ...
 	Block  int           // from 1
-	Blocks int           // planned
+	Blocks int           // number of the last one, as things stand
 	AtMost bool          // the session ends before Blocks if every judged row is decided
 	Arm    string        // label of the arm that Phase is about; empty: all
 	Left   time.Duration // about how long the session will still take
@@ -551,7 +551,10 @@ func (c *conductor) tell(e Event) {
 		return
 	}
 	s := c.session.Schedule
-	e.Blocks, e.AtMost, e.Worst = max(s.Blocks, s.MaxBlocks), s.MaxBlocks > s.Blocks, c.standing.Worst
+	// The number of the last block: those that lost a run or were cut off have one as well.
+	most := max(s.Blocks, s.MaxBlocks)
+	e.Blocks = max(c.order.blocks+max(0, most-c.spent), e.Block)
+	e.AtMost, e.Worst = s.MaxBlocks > s.Blocks, c.standing.Worst
 	spent, left := time.Since(c.begun).Seconds(), 0.0
 	if c.done > 0 {
 		left = float64(c.left()) * spent / float64(c.done)

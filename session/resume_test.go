@@ -50,6 +50,78 @@ func TestLostBlockIsMeasuredAgain(t *testing.T) {
 	}
 }
 
+// The last block's number is right, also of a session that was gone on with, or
+// in which a block is measured again.
+func TestTheLastBlockIsCounted(t *testing.T) {
+	watch := func(c *conductor) *[]string {
+		seen := new([]string)
+		c.hooks.Progress = func(e Event) {
+			if e.Done {
+				*seen = append(*seen, fmt.Sprintf("%d of %d", e.Block, e.Blocks))
+			}
+		}
+		return seen
+	}
+	schedule := sliced
+	schedule.Blocks = 3
+	synctest.Test(t, func(t *testing.T) {
+		stage := &fakeStage{}
+		c := newConductor(t, schedule, stage)
+		seen := watch(c)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(8*time.Second, func() { cancel(errors.New("interrupted")) }) // in the second block
+		if err := c.run(ctx); err == nil {
+			t.Fatal("it was over before")
+		}
+		if err := c.folder.Close(); err != nil {
+			t.Fatal(err)
+		}
+		folder, s, err := record.Reopen(c.folder.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage = &fakeStage{t: t, alive: map[string]bool{}, begin: time.Now()}
+		again := &conductor{folder: folder, session: s, stage: stage, probes: c.probes, deaths: map[string]int{}, started: map[string]bool{}}
+		more := watch(again)
+		if err := again.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, again, stage, record.Complete)
+		if got, want := slices.Concat(*seen, *more), []string{"1 of 3", "3 of 4", "4 of 4"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		schedule := schedule
+		schedule.Retries = 1
+		stage := &fakeStage{dieAfter: map[string]time.Duration{"003-candidate": 3200 * time.Millisecond}}
+		c := newConductor(t, schedule, stage)
+		seen := watch(c)
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, c, stage, record.Complete)
+		if want := []string{"1 of 3", "2 of 3", "3 of 3", "4 of 4"}; !slices.Equal(*seen, want) {
+			t.Errorf("got %q, want %q", *seen, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		schedule := schedule
+		schedule.MaxBlocks = 5
+		stage := &fakeStage{}
+		c := newConductor(t, schedule, stage)
+		seen := watch(c)
+		c.hooks.Interim = func(s *record.Session) Standing { return Standing{Decided: len(s.Runs) >= 8} }
+		if err := c.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, c, stage, record.Complete)
+		if want := []string{"1 of 5", "2 of 5", "3 of 5", "4 of 5"}; !slices.Equal(*seen, want) {
+			t.Errorf("got %q, want %q", *seen, want)
+		}
+	})
+}
+
 // Blocks are added one by one until the verdict is decided, or the maximum.
 func TestBlocksAreAdded(t *testing.T) {
 	for _, decidedAt := range []int{1, 2, 3, 5, 9} {
