@@ -203,9 +203,10 @@ func (c *conductor) group(ctx context.Context, g group) error {
 	stops.Wait()
 
 	var wrong *AnswerError
+	var unmoved *router.ClockError
 	var unserved *ServiceError
 	isFault := fault != nil && ctx.Err() == nil
-	errors.As(err, &wrong)
+	alive := errors.As(err, &wrong) || errors.As(err, &unmoved)
 	isUnserved := errors.As(err, &unserved) && ctx.Err() == nil
 	for _, m := range members {
 		m.run.Ended = time.Now()
@@ -216,7 +217,7 @@ func (c *conductor) group(ctx context.Context, g group) error {
 			m.run.State, m.run.Reason = record.Interrupted, fmt.Sprint(context.Cause(ctx))
 		case isFault && fault.member == m:
 			m.run.State, m.run.Reason = record.Died, fault.err.Error()
-			if wrong != nil { // it lives, but does not answer as it must
+			if alive { // but it does not answer as it must, or by its own clock
 				m.run.State = record.Stopped
 			}
 		case isUnserved:
@@ -244,7 +245,7 @@ func (c *conductor) group(ctx context.Context, g group) error {
 	arm := fault.member.arm
 	c.lost = err.Error()
 	c.deaths[arm.Name]++
-	if wrong != nil || !c.started[arm.Name] {
+	if alive || !c.started[arm.Name] {
 		return &StopError{err} // it would be the same in every block
 	}
 	if c.deaths[arm.Name] > deathsAllowed {

@@ -13,6 +13,13 @@ type Clock struct {
 	Library string    // path of libfaketime.so.1, as CheckClock has found it good
 }
 
+// ClockError says that a process that lives and answers does not go by the
+// clock that it was given.
+type ClockError struct{ Err error }
+
+func (e *ClockError) Error() string { return e.Err.Error() }
+func (e *ClockError) Unwrap() error { return e.Err }
+
 // environment adds to env what moves the clock of a process that is started
 // now, and says by how much: so many whole seconds that the clock at the start
 // lies in [Start, Start + 1 s).

@@ -296,13 +296,13 @@ func (p *Process) checkClock(pid int) error {
 	var immovable *immovableError
 	if err := CheckClock(link, p.cfg.Clock.Library); errors.As(err, &immovable) {
 		immovable.why = strings.ReplaceAll(immovable.why, link, program)
-		return immovable
+		return &ClockError{immovable}
 	}
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil || len(maps) == 0 || bytes.Contains(maps, []byte("/"+libraryName(p.cfg.Clock.Library)+"\n")) {
 		return nil
 	}
-	return &immovableError{fmt.Sprintf("%s, which answers, runs without %s", program, p.cfg.Clock.Library)}
+	return &ClockError{&immovableError{fmt.Sprintf("%s, which answers, runs without %s", program, p.cfg.Clock.Library)}}
 }
 
 // libraryName is the file's own, as the kernel lists it.
