@@ -72,8 +72,9 @@ type Meta struct {
 	Detail  string    `json:"detail,omitempty"` // what goes with Reason: the end of a log, a body
 	Seed    uint64    `json:"seed"`
 
-	Arms     []Arm     `json:"arms"`   // baselines in order, the first decides; then the candidate
-	Routes   []Route   `json:"routes"` // in the order of the target file
+	Arms     []Arm     `json:"arms"`              // baselines in order, the first decides; then the candidate
+	Routes   []Route   `json:"routes"`            // in the order of the target file
+	Targets  *Targets  `json:"targets,omitempty"` // nil: by a version that did not say
 	Schedule Schedule  `json:"schedule"`
 	Load     Load      `json:"load"`
 	Order    []RunRef  `json:"order"` // every run that was planned, in order; with a maximum of blocks, grows as blocks are begun
@@ -138,6 +139,20 @@ type Route struct {
 	Status  []int  `json:"status,omitempty"`  // statuses that count as an answer
 	Learned bool   `json:"learned,omitempty"` // Status is that of the first preflight, not the plan's
 	BodyAny bool   `json:"body_any,omitempty"`
+}
+
+// Targets says in few words what was sent: the files are among the inputs.
+type Targets struct {
+	Count int `json:"count"` // on the session's routes
+	// Of a set that plumbline made, its kind (jwt-cache, ...) and whose tokens it holds:
+	Set     string   `json:"set,omitempty"`
+	Algs    []string `json:"algorithms,omitempty"`
+	Once    bool     `json:"once,omitempty"`    // none is sent to a process twice
+	Skipped int      `json:"skipped,omitempty"` // the most in one run that were about to expire when their turn came
+	// The tokens expire within so long of a router's start; 0: not in a run. The
+	// router takes them for LeewayS longer than they say.
+	ExpireS int `json:"expire_s,omitempty"`
+	LeewayS int `json:"leeway_s,omitempty"`
 }
 
 // Schedule says what was planned to be measured, and in what order.

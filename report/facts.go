@@ -113,6 +113,39 @@ func hostLine(s *record.Session) string {
 	return strings.Join(parts, ", ")
 }
 
+// sentLine says what was sent; empty: the record does not.
+func sentLine(s *record.Session) string {
+	t := s.Targets
+	if t == nil {
+		return ""
+	}
+	text := count(t.Count, "target")
+	if s.Asked.Kind != "" {
+		text = "kind " + s.Asked.Kind + ", " + text
+	}
+	if t.Set != "" && t.Set != s.Asked.Kind {
+		text += " (" + t.Set + ")"
+	}
+	if len(t.Algs) == 0 {
+		return text
+	}
+	last := len(t.Algs) - 1
+	algs := t.Algs[last]
+	if last > 0 {
+		algs = strings.Join(t.Algs[:last], ", ") + " and " + algs
+	}
+	parts := []string{text + ": tokens of " + algs, "repeated"}
+	if t.Once {
+		parts[1] = "each sent once to a process"
+	}
+	if t.ExpireS > 0 {
+		parts = append(parts,
+			fmt.Sprintf("at most %d skipped in a run", t.Skipped),
+			fmt.Sprintf("they expire within %d s of its start with a leeway of %d s", t.ExpireS, t.LeewayS))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // servicesLine names what ran beside the arms; empty: nothing did.
 func servicesLine(s *record.Session) string {
 	var parts []string

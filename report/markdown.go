@@ -112,6 +112,9 @@ func (p *markdownPage) about(s *record.Session, v *gates.Verdict) {
 	if len(arms) > 0 {
 		p.line("%s  ", strings.Join(arms, " · "))
 	}
+	if line := sentLine(s); line != "" {
+		p.line("sent %s  ", prose(line))
+	}
 	p.line("%s  ", prose(scheduleLine(s, v)))
 	if line := servicesLine(s); line != "" {
 		p.line("with %s  ", prose(line))

@@ -115,6 +115,9 @@ func measuredAbout(s *record.Session, m *gates.Measured, name func(string) strin
 				out[len(out)-1][1] = name(labelOf(s, a.Name))
 			}
 		}
+		if line := sentLine(s); line != "" {
+			out = append(out, [2]string{"sent", clean(line)})
+		}
 		out = append(out, [2]string{"schedule", clean(scheduleLine(s, v))})
 		if line := clockLine(s); line != "" {
 			out = append(out, [2]string{"clock", clean(line)})

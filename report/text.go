@@ -137,6 +137,9 @@ func (p *textPage) about(s *record.Session, v *gates.Verdict) {
 		}
 		p.line("  %-10s %s  %s", clean(string(a.Role)), pad(clean(labelOf(s, a.Name)), wide, false), made)
 	}
+	if line := sentLine(s); line != "" {
+		p.prose("  sent       ", clean(line))
+	}
 	p.prose("  schedule   ", clean(scheduleLine(s, v)))
 	if line := servicesLine(s); line != "" {
 		p.prose("  services   ", clean(line))

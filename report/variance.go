@@ -156,6 +156,13 @@ func varianceAbout(sessions []*record.Session, v *gates.Variance, name func(stri
 	if len(not) > 0 {
 		out = append(out, [2]string{"without", strings.Join(not, " and ") + ": not measured"})
 	}
+	last := ""
+	for _, of := range sessions { // in another mode a run is as long as another, and so its tokens are others
+		if line := sentLine(of); line != last {
+			out = append(out, [2]string{"sent", clean(line)})
+			last = line
+		}
+	}
 	if line := servicesLine(s); line != "" {
 		out = append(out, [2]string{"services", clean(line)})
 	}

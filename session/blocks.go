@@ -116,6 +116,9 @@ func (c *conductor) groups(ctx context.Context) error {
 			switch r, err2 := c.session.ReadRun(ref.ID); {
 			case err2 == nil:
 				c.session.Runs = append(c.session.Runs, r)
+				if t := c.session.Targets; t != nil { // session.json is saved at the end
+					t.Skipped = max(t.Skipped, r.Skipped)
+				}
 				if c.clock.IsZero() {
 					c.clock = r.Started
 				}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"plumbline/plan"
 	"plumbline/record"
 	"plumbline/targets"
+	"plumbline/targets/keys"
 )
 
 // layout is what a job comes to before anything is built.
@@ -168,6 +170,35 @@ func (l *layout) send(p *plan.Plan, set *targets.Set) (err error) {
 		}
 	}
 	return nil
+}
+
+// sent says what is sent, for the record.
+func (l layout) sent() *record.Targets {
+	t := &record.Targets{Count: len(l.targets)}
+	m := l.set.Manifest
+	if m == nil {
+		return t
+	}
+	t.Set, t.Once = string(m.Kind), m.Once
+	for _, alg := range keys.Algs() {
+		if m.Requested[alg] > 0 && l.sends(alg) {
+			t.Algs = append(t.Algs, string(alg))
+		}
+	}
+	if x := m.Expiry; x != nil {
+		t.ExpireS, t.LeewayS = x.DurationS, x.LeewayS
+	}
+	return t
+}
+
+// sends says whether tokens of an algorithm are among the targets that are
+// sent: --only may leave out their routes.
+func (l layout) sends(alg keys.Alg) bool {
+	return len(l.targets) == len(l.set.Targets) || slices.ContainsFunc(l.targets, func(t targets.Target) bool {
+		var header struct{ Alg keys.Alg }
+		token, ok := bearerOf(t)
+		return ok && json.Unmarshal(token.header, &header) == nil && header.Alg == alg
+	})
 }
 
 // secured are the same targets, over TLS: also those that were a path alone.

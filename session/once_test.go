@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plumbline/plan"
 	"plumbline/record"
 	"plumbline/session/load"
@@ -56,13 +58,18 @@ func TestSkippedTargetsAreNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stage := &fakeStage{skips: 5}
 		c := newConductor(t, sliced, stage)
+		c.session.Targets = &record.Targets{Count: 1000}
 		if err := c.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range ended(t, c, stage, record.Complete).Runs {
+		s := ended(t, c, stage, record.Complete)
+		for _, r := range s.Runs {
 			if r.Skipped != 15 {
 				t.Errorf("%s notes %d", r.ID, r.Skipped)
 			}
+		}
+		if s.Targets == nil || s.Targets.Skipped != 15 {
+			t.Errorf("session.json notes %+v", s.Targets)
 		}
 	})
 }
@@ -383,6 +390,41 @@ func TestASetThatCannotLast(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The record says in few words what is sent; of the algorithms, those that --only leaves.
+func TestWhatIsSentIsRecorded(t *testing.T) {
+	made := t.TempDir()
+	dir := filepath.Join(made, "set")
+	spec := targets.DefaultSpec(targets.JWTCacheWorst)
+	spec.Algs, spec.Count, spec.Duration, spec.Leeway = []keys.Alg{keys.ES256, keys.HS256}, 10, 20*time.Second, 30*time.Second
+	if _, err := targets.Generate(t.Context(), dir, spec, "dev", false); err != nil {
+		t.Fatal(err)
+	}
+	set, err := targets.Read(filepath.Join(dir, targets.TargetsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand := &targets.Set{Targets: []targets.Target{{Method: "GET", URL: "http://router/"}}}
+	for _, tt := range []struct {
+		set  *targets.Set
+		only []string
+		want record.Targets
+	}{
+		{byHand, nil, record.Targets{Count: 1}},
+		{set, nil, record.Targets{Count: 10, Set: "jwt-cache-worst", Algs: []string{"HS256", "ES256"}, Once: true, ExpireS: 20, LeewayS: 30}},
+		{set, []string{"/authors_only?alg=ES256"}, record.Targets{Count: 5, Set: "jwt-cache-worst", Algs: []string{"ES256"}, Once: true, ExpireS: 20, LeewayS: 30}},
+	} {
+		p := planOf(t, "kind: jwt-unique", "")
+		p.Only = tt.only
+		var l layout
+		if err := l.send(p, tt.set); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&tt.want, l.sent()); diff != "" {
+			t.Errorf("%q: %s", tt.only, diff)
+		}
 	}
 }
 

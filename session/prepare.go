@@ -152,7 +152,7 @@ func Prepare(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if p.folder, err = record.Create(j.Dir); err != nil {
 		return nil, err
 	}
-	meta.Routes = l.meta.Routes
+	meta.Routes, meta.Targets = l.meta.Routes, l.sent()
 	meta.Format, meta.Tool, meta.Command, meta.Created = record.Format, j.Tool, j.Command, time.Now()
 	if len(meta.Load.CPUs) == 0 {
 		meta.Warnings = append(meta.Warnings, "the load generator and the arms share their CPUs: nothing is pinned")
