@@ -198,20 +198,30 @@ func (o *once) ended(used *load.UsedUpError, alive time.Duration) error {
 // tooOld says for how long the tokens must be made, and how many that takes.
 func (o *once) tooOld(used *load.UsedUpError, alive time.Duration) error {
 	made, loaded := o.duration(), used.Load.Seconds()
-	left := max(0, 1-loaded/float64(loadLength(o.schedule, o.arms))) // of the run
-	// Twice as long as planned for the rest: this run was slower than planned, or only its start was.
-	rest := 2 * left * runLength(o.schedule, o.arms).Seconds()
-	longer := max(made+time.Second, madeFor(o.schedule, o.arms), wholeSeconds(1.1*(alive.Seconds()+rest)+unsent.Seconds()))
-	advice := o.advice("duration", plan.Short(longer))
-	pace := o.rate
-	if pace == 0 && loaded > 0.1 { // in less it would be anything
+	pace := 0.0
+	if loaded > 0.1 { // in less it would be anything
 		pace = 1.2 * float64(used.Sent) / loaded
 	}
-	if need := int(math.Ceil(pace * longer.Seconds())); need > o.requests {
-		advice += " and " + o.setting("count", o.whole(need))
-	}
+	advice := o.longer(alive, max(0, 1-loaded/float64(loadLength(o.schedule, o.arms))), pace)
 	return fmt.Errorf("all tokens of kind %s that were left were too old %s after the router's start: they are made for %s, and none is sent in the last %s (%d of %d were sent); %s",
 		o.kind, alive.Round(100*time.Millisecond), plan.Short(made), unsent, used.Sent, o.requests, advice)
+}
+
+// longer advises a duration that is enough where a run was alive for so long and
+// a share of it was still left, and the count that this takes at the plan's rate,
+// or in a closed loop at that pace. What was left has twice as long as was
+// planned: this run was slower, or only its start was.
+func (o *once) longer(alive time.Duration, left, pace float64) string {
+	rest := 2 * left * runLength(o.schedule, o.arms).Seconds()
+	enough := max(o.duration()+time.Second, madeFor(o.schedule, o.arms), wholeSeconds(1.1*(alive.Seconds()+rest)+unsent.Seconds()))
+	advice := o.advice("duration", plan.Short(enough))
+	if o.rate > 0 {
+		pace = o.rate
+	}
+	if need := int(math.Ceil(pace * enough.Seconds())); need > o.requests {
+		advice += " and " + o.setting("count", o.whole(need))
+	}
+	return advice
 }
 
 // tooFew says about how many targets are needed.

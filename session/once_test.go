@@ -167,11 +167,13 @@ func TestAGoodTokenIsRefused(t *testing.T) {
 	for want, until := range map[string]time.Time{
 		"preflight: GET /a: status 401: a token of the set was refused that should be good (does the router verify with the keys in {targets}?); only if that is the answer to weigh, name it in the plan: `expect: {\"GET /a\": {status: [401]}}`": {},
 		// A fake router's clock shows 23:00:00 by now.
-		"preflight: GET /a: status 401 to a token that had expired: the starts took longer than the targets are made for; give them a longer duration": time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
+		"preflight: GET /a: status 401 to a token that had expired: the starts took longer than the targets are made for; write kinds.tokens.generate.duration: 21s and kinds.tokens.generate.count: 2100": time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			stage := &fakeStage{answer: func(int, string) int { return 401 }}
 			c := newConductor(t, sliced, stage)
+			c.once = onceSet(sliced, 1000, &targets.Expiry{DurationS: 20, LeewayS: 0})
+			c.once.rate = 100
 			c.probes.good = true
 			c.probes.routes[0] = withToken("/a", `{"exp": 946681190}`)
 			c.probes.routes[0].Until = until

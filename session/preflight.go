@@ -72,7 +72,7 @@ func (c *conductor) preflight(ctx context.Context, m *member) error {
 		wrong = checkExpired(expired, c.probes.leewayS)
 	}
 	if wrong != nil {
-		wrong.explain(m.run)
+		wrong.explain(m.run, c.once)
 		return &faultError{m, wrong}
 	}
 	c.started[m.arm.Name] = true
@@ -122,16 +122,16 @@ func (c *conductor) settle(m *member) {
 }
 
 // explain adds what the request's token says, where the answer is about that.
-func (e *AnswerError) explain(run record.Run) {
+func (e *AnswerError) explain(run record.Run, o *once) {
 	refused := e.answer.Status == http.StatusUnauthorized || e.answer.Status == http.StatusForbidden
 	token, ok := bearerOf(e.target)
 	if !ok || !refused && !e.expired {
 		return
 	}
 	e.Token = token.beside(run, e.asked)
-	if until := e.target.Until; e.good && !until.IsZero() {
+	if until := e.target.Until; e.good && o != nil && !until.IsZero() {
 		if now, _ := run.Clock(e.at); !now.Before(until) {
-			e.Why = fmt.Sprintf("status %d to a token that had expired: the starts took longer than the targets are made for; give them a longer duration", e.answer.Status)
+			e.Why = fmt.Sprintf("status %d to a token that had expired: the starts took longer than the targets are made for; %s", e.answer.Status, o.longer(e.at.Sub(run.Started), 1, 0))
 		}
 	}
 	if token.signature != "" { // some servers repeat what they refuse
