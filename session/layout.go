@@ -302,7 +302,7 @@ func routesOf(p *plan.Plan, all, sent, reserve []targets.Target) (routes []recor
 		known[record.RouteName(t.Method, t.URL)] = true
 	}
 	for _, e := range p.Expect {
-		if !known[e.Route] {
+		if !known[e.Route] && !ofAnyKind(p, e.Route) {
 			return nil, nil, fmt.Errorf("%s:%d: expect: no target has the route %q; the targets' routes are: %s", p.Path, e.Line, e.Route, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if i, ok := index[e.Route]; ok {
@@ -310,6 +310,25 @@ func routesOf(p *plan.Plan, all, sent, reserve []targets.Target) (routes []recor
 		}
 	}
 	return routes, probes, nil
+}
+
+// ofAnyKind tells whether some kind of the plan sends a route. What cannot be
+// read is for a session of that kind to say.
+func ofAnyKind(p *plan.Plan, route string) bool {
+	for _, k := range p.Kinds {
+		var set *targets.Set
+		if k.Generate != nil {
+			spec := *k.Generate
+			spec.Count = len(spec.Algs) // one of each route
+			set = sketch(spec)
+		} else if set, _ = targets.Read(k.Targets); set == nil {
+			continue
+		}
+		if slices.ContainsFunc(set.Targets, func(t targets.Target) bool { return record.RouteName(t.Method, t.URL) == route }) {
+			return true
+		}
+	}
+	return false
 }
 
 // armsOf puts together how each arm is started. Baselines come first, the
