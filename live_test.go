@@ -101,28 +101,33 @@ func command(t testing.TB, plumbline string, args ...string) verdict {
 	return v
 }
 
-// noRegression holds an A/A. Where the machine is very busy it may be that
-// nothing is called equivalent; but it must have been measured.
-func noRegression(t *testing.T, v verdict) {
+// noRegression holds an A/A, and returns its verdict. On a very busy machine it
+// may be that nothing is called equivalent; then it is weighed again.
+func noRegression(t *testing.T, weigh func() verdict) (v verdict) {
 	t.Helper()
-	if !v.AA {
-		t.Error("it is not labelled as an A/A")
-	}
-	measured := 0
-	for _, r := range v.Comparisons {
-		if r.Verdict == "regression" {
-			t.Errorf("%s %s: regression in an A/A", r.Route, r.Metric)
+	for range 3 {
+		v = weigh()
+		if !v.AA {
+			t.Error("it is not labelled as an A/A")
 		}
-		if r.Metric == "latency_p50" && r.Effect != nil {
-			measured++
+		equivalent := 0
+		for _, r := range v.Comparisons {
+			switch r.Verdict {
+			case "regression":
+				t.Errorf("%s %s: regression in an A/A", r.Route, r.Metric)
+			case "equivalent":
+				equivalent++
+			}
+		}
+		if v.Verdict == "regression" || v.Verdict == "invalid" {
+			t.Errorf("the A/A is %q: %v", v.Verdict, v.Reasons)
+		}
+		if equivalent > 0 || t.Failed() {
+			return v
 		}
 	}
-	if v.Verdict == "regression" || v.Verdict == "invalid" {
-		t.Errorf("the A/A is %q: %v", v.Verdict, v.Reasons)
-	}
-	if measured == 0 {
-		t.Error("no route was measured")
-	}
+	t.Error("nothing at all could be told to be equivalent, in three sessions")
+	return v
 }
 
 // onlyThere holds a session with one slowed route.
@@ -269,7 +274,9 @@ func TestRealRouters(t *testing.T) {
 		if l.program != "" {
 			needs(t, l.program)
 		}
-		t.Run(l.name+"/same", func(t *testing.T) { noRegression(t, weigh(t, plumbline, l.plan(t, usual, usual, short))) })
+		t.Run(l.name+"/same", func(t *testing.T) {
+			noRegression(t, func() verdict { return weigh(t, plumbline, l.plan(t, usual, usual, short)) })
+		})
 		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, usual, slowOnce, short)), l.routes[1]) })
 	}
 }
