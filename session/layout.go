@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"plumbline/plan"
@@ -301,8 +302,9 @@ func routesOf(p *plan.Plan, all, sent, reserve []targets.Target) (routes []recor
 	for _, t := range all {
 		known[record.RouteName(t.Method, t.URL)] = true
 	}
+	others := sync.OnceValue(func() map[string]bool { return routesOfKinds(p) }) // read only where it matters
 	for _, e := range p.Expect {
-		if !known[e.Route] && !ofAnyKind(p, e.Route) {
+		if !known[e.Route] && !others()[e.Route] {
 			return nil, nil, fmt.Errorf("%s:%d: expect: no target has the route %q; the targets' routes are: %s", p.Path, e.Line, e.Route, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if i, ok := index[e.Route]; ok {
@@ -312,9 +314,10 @@ func routesOf(p *plan.Plan, all, sent, reserve []targets.Target) (routes []recor
 	return routes, probes, nil
 }
 
-// ofAnyKind tells whether some kind of the plan sends a route. What cannot be
-// read is for a session of that kind to say.
-func ofAnyKind(p *plan.Plan, route string) bool {
+// routesOfKinds are those of all kinds of the plan. What cannot be read is for
+// a session of that kind to say.
+func routesOfKinds(p *plan.Plan) map[string]bool {
+	all := map[string]bool{}
 	for _, k := range p.Kinds {
 		var set *targets.Set
 		if k.Generate != nil {
@@ -324,11 +327,11 @@ func ofAnyKind(p *plan.Plan, route string) bool {
 		} else if set, _ = targets.Read(k.Targets); set == nil {
 			continue
 		}
-		if slices.ContainsFunc(set.Targets, func(t targets.Target) bool { return record.RouteName(t.Method, t.URL) == route }) {
-			return true
+		for _, t := range set.Targets {
+			all[record.RouteName(t.Method, t.URL)] = true
 		}
 	}
-	return false
+	return all
 }
 
 // armsOf puts together how each arm is started. Baselines come first, the
