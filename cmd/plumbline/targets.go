@@ -92,7 +92,7 @@ func (f *targetsFlags) add(c *cobra.Command) {
 	usual := targets.DefaultSpec(targets.JWTCache)
 	flags := c.Flags()
 	flags.StringVar(&f.kind, "kind", "", wordsOf(targets.Kinds(), ", "))
-	flags.Var(whole(&f.seed, usual.Seed, "from 0 to 2⁶⁴ − 1"), "seed", "what keys and order come from: the same `number`, the same bytes")
+	flags.Var(whole(&f.seed, usual.Seed, anySeed), "seed", "what keys and order come from: the same `number`, the same bytes")
 	flags.StringVar(&f.baseTime, "base-time", usual.BaseTime.Format(time.RFC3339), "`moment` at which the tokens begin, and the router's clock is to start")
 	flags.Var(whole(&f.count, uint64(usual.Count), "from 1 on"), "count", "how many requests")
 	flags.StringVar(&f.method, "method", usual.Method, "method of every request")
@@ -118,6 +118,9 @@ type wholeFlag struct {
 	may string // which it may be
 }
 
+// anySeed is what a seed may be.
+const anySeed = "from 0 to 2⁶⁴ − 1"
+
 func whole(n *uint64, usual uint64, may string) *wholeFlag {
 	*n = usual
 	return &wholeFlag{n, may}
@@ -126,7 +129,7 @@ func whole(n *uint64, usual uint64, may string) *wholeFlag {
 func (f *wholeFlag) String() string { return strconv.FormatUint(*f.n, 10) }
 func (f *wholeFlag) Type() string   { return "number" }
 
-func (f *wholeFlag) Set(s string) (err error) {
+func (f *wholeFlag) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
 		return errors.New("want a whole number " + f.may)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,12 +35,9 @@ func (f *weighFlags) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.out, "out", "o", "", "session folder to create (default: a new one in .plumbline beside the plan)")
 	c.Flags().BoolVar(&f.json, "json", false, "print verdict.json instead of the report")
 	c.Flags().Func("seed", "seed of all chance, a whole `number`, instead of the plan's", func(s string) error {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return fmt.Errorf("want a whole number from 0 to 2⁶⁴ − 1")
-		}
+		var n uint64
 		f.changes.Seed = &n
-		return nil
+		return whole(&n, 0, anySeed).Set(s)
 	})
 }
 
