@@ -130,20 +130,42 @@ func noRegression(t *testing.T, weigh func() verdict) (v verdict) {
 	return v
 }
 
-// onlyThere holds a session with one slowed route.
-func onlyThere(t *testing.T, v verdict, slowed string) {
+// onlyThere holds a session with one slowed route, and returns its verdict. A
+// wrong answer fails at once. On a very busy machine there may be none, which
+// plumbline has to say; then it is weighed again.
+func onlyThere(t *testing.T, slowed string, weigh func() verdict) (v verdict) {
 	t.Helper()
-	found := false
-	for _, r := range v.Comparisons {
-		if r.Route == slowed {
-			found = found || r.Verdict == "regression" && r.Metric == "latency_p50"
-		} else if r.Verdict == "regression" {
-			t.Errorf("%s %s: regression, but only %s was slowed", r.Route, r.Metric, slowed)
+	for range 3 {
+		v = weigh()
+		found := ""
+		for _, r := range v.Comparisons {
+			switch {
+			case r.Route == slowed && r.Metric == "latency_p50":
+				found = r.Verdict
+			case r.Route != slowed && r.Verdict == "regression":
+				t.Errorf("%s %s: regression, but only %s was slowed", r.Route, r.Metric, slowed)
+			}
+		}
+		switch found {
+		case "regression":
+			if v.Verdict != "regression" || v.ExitCode != 3 {
+				t.Errorf("the slowed route %s was found, and the session says %s, exit code %d, %v", slowed, v.Verdict, v.ExitCode, v.Reasons)
+			}
+			return v
+		case "inconclusive", "not_comparable":
+			t.Logf("no answer on %s: %s, %v", slowed, v.Verdict, v.Reasons)
+			if v.Verdict == "pass" {
+				t.Errorf("no answer on %s, and the session passes", slowed)
+			}
+		default:
+			t.Errorf("the slowed route %s is %q: %s, exit code %d, %v", slowed, found, v.Verdict, v.ExitCode, v.Reasons)
+		}
+		if t.Failed() {
+			return v
 		}
 	}
-	if !found || v.Verdict != "regression" || v.ExitCode != 3 {
-		t.Errorf("the slowed route %s was not found: %s, exit code %d, %v", slowed, v.Verdict, v.ExitCode, v.Reasons)
-	}
+	t.Errorf("the slowed route %s was not found in three sessions", slowed)
+	return v
 }
 
 // work is how many units of work a router does on each of its three routes. A
@@ -277,7 +299,9 @@ func TestRealRouters(t *testing.T) {
 		t.Run(l.name+"/same", func(t *testing.T) {
 			noRegression(t, func() verdict { return weigh(t, plumbline, l.plan(t, usual, usual, short)) })
 		})
-		t.Run(l.name+"/one route slower", func(t *testing.T) { onlyThere(t, weigh(t, plumbline, l.plan(t, usual, slowOnce, short)), l.routes[1]) })
+		t.Run(l.name+"/one route slower", func(t *testing.T) {
+			onlyThere(t, l.routes[1], func() verdict { return weigh(t, plumbline, l.plan(t, usual, slowOnce, short)) })
+		})
 	}
 }
 
@@ -341,9 +365,7 @@ schedule: ` + schedule + "\n",
 		}
 		return filepath.Join(dir, "plumbline.yaml")
 	}
-	if v := weigh(t, plumbline, plan("{block: 6s, blocks: 6}")); v.Verdict != "regression" {
-		t.Errorf("frozen: the deferred work was not seen: %s, %v", v.Verdict, v.Reasons)
-	}
+	onlyThere(t, "GET /search?q=river", func() verdict { return weigh(t, plumbline, plan("{block: 6s, blocks: 6}")) })
 	v := weigh(t, plumbline, plan("{block: 6s, blocks: 6, freeze: false}"))
 	if v.Verdict == "pass" || v.Verdict == "regression" {
 		t.Errorf("not frozen: %s, %v", v.Verdict, v.Reasons)
