@@ -305,22 +305,37 @@ func TestRealRouters(t *testing.T) {
 	}
 }
 
-// The main job: try finds the planted slowdown and nothing else.
+// The main job: try finds the planted slowdown and nothing else. Where rows
+// stay open on a very busy machine it is tried again; a wrong one fails at once.
 func TestTry(t *testing.T) {
 	plumbline := binary(t)
-	cmd := exec.Command(plumbline, "try")
-	cmd.Dir = t.TempDir()
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, stdout.String(), stderr.String())
+	dir := ""
+	for i := range 3 {
+		dir = t.TempDir()
+		stdout.Reset()
+		stderr.Reset()
+		cmd := exec.Command(plumbline, "try")
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+		err := cmd.Run()
+		if err == nil {
+			break
+		}
+		open := strings.Contains(stderr.String(), " is inconclusive") || strings.Contains(stderr.String(), " is not_comparable")
+		for _, v := range []string{" is equivalent", " is regression", " is improvement"} {
+			open = open && !strings.Contains(stderr.String(), v)
+		}
+		if i == 2 || !open {
+			t.Fatalf("%v\n%s\n%s", err, stdout.String(), stderr.String())
+		}
+		t.Log(stderr.String())
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	last, ok := strings.CutPrefix(lines[len(lines)-1], "report: ")
 	if !ok || !strings.HasPrefix(lines[0], "REGRESSION") {
 		t.Errorf("it does not begin with the verdict and end with the report's path:\n%s", stdout.String())
 	}
-	if _, err := os.Stat(filepath.Join(cmd.Dir, last)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, last)); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(stderr.String(), "would have exited with 3") {

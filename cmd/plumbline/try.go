@@ -99,20 +99,20 @@ func tryPlan(dir, slow string) (*plan.Plan, error) {
 // regression, every other judged row equivalent.
 func tell(c *cobra.Command, v *gates.Verdict, slow demo.Slow) error {
 	var wrong []string
-	found := false
+	found := gates.RowNotComparable
 	for _, r := range v.Comparisons {
 		route, _, _ := strings.Cut(r.Route, "?")
 		switch {
 		case !r.Judged:
 		case route == slow.Route && r.Metric == record.LatencyP50:
-			found = r.Verdict == gates.RowRegression
+			found = r.Verdict
 		case route == slow.Route:
 		case r.Verdict != gates.RowEquivalent:
 			wrong = append(wrong, fmt.Sprintf("%s %s is %s", r.Route, r.Metric, r.Verdict))
 		}
 	}
-	if !found {
-		wrong = append([]string{fmt.Sprintf("%s was not found to be slower", slow.Route)}, wrong...)
+	if found != gates.RowRegression {
+		wrong = append([]string{fmt.Sprintf("%s was not found to be slower, its P50 is %s", slow.Route, found)}, wrong...)
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("the planted slowdown (%s does %.3g %% more work) was not all that was found: %s; is the machine very busy?", slow.Route, slow.Share*100, strings.Join(wrong, "; "))
