@@ -90,7 +90,7 @@ func drawPlan(t *rapid.T) yaml.MapSlice {
 	optional(&p, "arms", arms)
 	p = append(p, yaml.MapItem{Key: "router", Value: router}, yaml.MapItem{Key: "kinds", Value: kinds})
 	optional(&p, "expect", map[string]any{"GET /x?a=*": map[string]any{"status": []int{200, 404}}, "POST /": map[string]any{"body": "any", "status": 201}})
-	optional(&p, "load", map[string]any{"rate": 0, "workers": rapid.IntRange(1, 64).Draw(t, "workers"), "protocol": "h2c"})
+	optional(&p, "load", map[string]any{"rate": 0, "workers": rapid.IntRange(1, 64).Draw(t, "workers"), "protocol": "h2c", "timeout": "5s"})
 	optional(&p, "warmup", map[string]any{"idle": "0s", "load": "1m30s"})
 	optional(&p, "schedule", map[string]any{"blocks": rapid.IntRange(1, 20).Draw(t, "blocks"), "freeze": rapid.Bool().Draw(t, "freeze"), "controls": rapid.Bool().Draw(t, "controls")})
 	optional(&p, "gates", map[string]any{"error_rate": map[string]any{"zone": "0.25 points", "watch": true}})

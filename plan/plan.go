@@ -133,6 +133,9 @@ type Load struct {
 	Workers  int    // 1 to 10,000; closed loop: always under way at once, at a rate: at most
 	Protocol string // h1, h2c or h2
 	TLS      bool   // of h1; h2 always is
+	// Timeout is how long an answer may take, body included, 1 s to 1 h. A run
+	// with a slower one is lost.
+	Timeout time.Duration
 }
 
 // Warmup is what a run does before its first counted request; 0 leaves it out.

@@ -55,7 +55,7 @@ kinds:
 expect:
   GET /actors_1: {status: [401, 403]}
   "GET /a%20b?select=*": {body: any, status: 200}
-load: {rate: 30000/m, workers: 4, protocol: h1, tls: true}
+load: {rate: 30000/m, workers: 4, protocol: h1, tls: true, timeout: 1m30s}
 warmup: {idle: 5s, load: auto, at_most: 20s}
 services:
   - name: postgres
@@ -118,7 +118,7 @@ func wantFull(dir, path string) *Plan {
 			{Route: "GET /actors_1", Status: []int{401, 403}, Line: 26},
 			{Route: "GET /a%20b?select=*", Status: []int{200}, BodyAny: true, Line: 27},
 		},
-		Load:     Load{Rate: 500, Workers: 4, Protocol: "h1", TLS: true},
+		Load:     Load{Rate: 500, Workers: 4, Protocol: "h1", TLS: true, Timeout: 90 * time.Second},
 		Warmup:   Warmup{Idle: 5 * time.Second, Load: 20 * time.Second, Auto: true},
 		Schedule: Schedule{Mode: record.Interleaved, Slice: 100 * time.Millisecond, Block: 20 * time.Second, Blocks: 12, MaxBlocks: 30},
 		Rules:    rules,
@@ -159,7 +159,7 @@ func TestDefaults(t *testing.T) {
 			Stop:  "TERM",
 		},
 		Kinds:    []Kind{{Name: "main", Targets: filepath.Join(dir, "targets.http")}},
-		Load:     Load{Workers: 1, Protocol: "h1"},
+		Load:     Load{Workers: 1, Protocol: "h1", Timeout: 30 * time.Second},
 		Warmup:   Warmup{Load: 2 * time.Second},
 		Schedule: Schedule{Mode: record.Sliced, Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: 6, MaxBlocks: 20, Retries: 1, Freeze: true, Controls: true},
 		Rules:    record.DefaultRules(),
@@ -374,7 +374,7 @@ func TestWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := *p
-	want.Load = Load{Rate: 500, Workers: 100, Protocol: "h1"}
+	want.Load = Load{Rate: 500, Workers: 100, Protocol: "h1", Timeout: 30 * time.Second}
 	want.Schedule.Mode, want.Schedule.Blocks, want.Schedule.MaxBlocks, want.Schedule.Block = record.Interleaved, 4, 0, 15*time.Second
 	want.Seed, want.Only = 7, []string{"GET /a"}
 	if diff := cmp.Diff(&want, q, cmpopts.IgnoreUnexported(Plan{})); diff != "" {

@@ -17,7 +17,7 @@ import (
 // plan reads the whole file, section by section, over the defaults.
 func (d *decoder) plan(p *Plan, root *node) {
 	p.Router = Router{Env: map[string]string{}, Ready: Ready{Within: 30 * time.Second}, Stop: "TERM"}
-	p.Load = Load{Protocol: "h1"}
+	p.Load = Load{Protocol: "h1", Timeout: 30 * time.Second}
 	p.Warmup = Warmup{Load: 2 * time.Second}
 	p.CPUs.Awake = true
 	p.Schedule = Schedule{Slice: 200 * time.Millisecond, Block: 10 * time.Second, Blocks: leastBlocks, MaxBlocks: mostBlocks, Retries: 1, Freeze: true, Controls: true}
@@ -249,6 +249,12 @@ func (d *decoder) load(p *Plan, v value) {
 		field{"workers", func(v value) { l.Workers, p.chosen.workers = int(d.whole(v, 1, maxWorkers)), true }},
 		field{"protocol", func(v value) { l.Protocol = d.choice(v, "h1", "h2c", "h2") }},
 		field{"tls", func(v value) { yes := d.yes(v); tls = &yes }},
+		field{"timeout", func(v value) {
+			l.Timeout = d.duration(v, false)
+			if l.Timeout < time.Second || l.Timeout > time.Hour {
+				d.fail(v, "wants from 1s to 1h, not %s", v.describe())
+			}
+		}},
 	)
 	l.TLS = l.Protocol == "h2" || tls != nil && *tls
 	switch {

@@ -200,6 +200,17 @@ type Load struct {
 	CPUs     []int   `json:"cpus"`          // of the generator; empty: not pinned
 	ArmCPUs  []int   `json:"arm_cpus"`      // of the arms; empty: not pinned
 	Awake    bool    `json:"awake"`         // those CPUs were kept from going to sleep
+	// TimeoutS is how long an answer might take; a run with a slower one is lost.
+	// 0: by a version that did not say, 30 s.
+	TimeoutS Seconds `json:"timeout_s,omitempty"`
+}
+
+// Timeout is TimeoutS, whatever the version.
+func (l Load) Timeout() time.Duration {
+	if l.TimeoutS == 0 {
+		return 30 * time.Second
+	}
+	return l.TimeoutS.Duration()
 }
 
 // RunRef names a planned run.

@@ -56,8 +56,14 @@ func scheduleLine(s *record.Session, v *gates.Verdict) string {
 		}
 		parts = append(parts, protocol)
 	}
+	if t := s.Load.TimeoutS; t != 0 && t != usualTimeout {
+		parts = append(parts, "answers within "+seconds(t))
+	}
 	return strings.Join(parts, ", ")
 }
+
+// usualTimeout needs no words.
+const usualTimeout = record.Seconds(30)
 
 // deliveredBy: "100.0 % / 99.8 %", of the due requests, arm by arm.
 func deliveredBy(s *record.Session, v *gates.Verdict) string {

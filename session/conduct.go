@@ -84,10 +84,6 @@ type StopError struct{ Err error }
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// tooLong is how long an answer may take before its run is given up; the
-// client gives up a request a moment later.
-const tooLong = 30 * time.Second
-
 // deathsAllowed is how many of its runs an arm may lose before the session
 // is not worth going on with.
 const deathsAllowed = 1
@@ -460,7 +456,7 @@ func (c *conductor) stretch(ctx context.Context, m *member, s stint) (o load.Off
 		case <-live.Done():
 		}
 	}()
-	hangs, unanswered := "", false
+	hangs, unanswered, tooLong := "", false, c.session.Load.Timeout()
 	o, err = s.offer(live, m.client, func(rs []*vegeta.Result) error {
 		m.answers += len(rs)
 		for _, r := range rs {

@@ -153,8 +153,8 @@ func (c *fakeClient) Delayed(ctx context.Context, d time.Duration, delay load.De
 	c.stage.note("load %s %s, delayed by %.1f %%, which counts: %v", c.id, d, 100*delay.Share, delay.Counts)
 	if c.stage.hangDelayed == c.id {
 		start := time.Now()
-		time.Sleep(tooLong)
-		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+		time.Sleep((record.Load{}).Timeout())
+		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: (record.Load{}).Timeout(), Method: "GET", URL: "http://router/b"}})
 	}
 	return c.offer(ctx, d, func(rs []*vegeta.Result) error {
 		for _, r := range rs {
@@ -173,8 +173,8 @@ func (c *fakeClient) offer(ctx context.Context, d time.Duration, sink func([]*ve
 	start := time.Now()
 	var rs []*vegeta.Result
 	if c.stage.hang == c.id {
-		time.Sleep(tooLong)
-		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: tooLong, Method: "GET", URL: "http://router/b"}})
+		time.Sleep((record.Load{}).Timeout())
+		return load.Offered{Start: start, End: time.Now()}, sink([]*vegeta.Result{{Timestamp: start, Latency: (record.Load{}).Timeout(), Method: "GET", URL: "http://router/b"}})
 	}
 	if c.stage.burns == c.id {
 		time.AfterFunc(100*time.Millisecond, func() { c.process.end("dies") })

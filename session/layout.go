@@ -46,7 +46,7 @@ func lay(j Job) (l layout, err error) {
 		Routes: l.meta.Routes,
 		Asked:  record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
 		Seed:   j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
-		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS},
+		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS, TimeoutS: record.Seconds(j.Plan.Load.Timeout.Seconds())},
 	}
 	if l.arms, err = armsOf(j, l.kind); err != nil {
 		return l, err

@@ -104,7 +104,7 @@ func (m *machine) start(arm int, ref record.RunRef, log string) (process, client
 	ahead, _ := p.ClockOffset()
 	c := load.New(load.Config{
 		Dial: address.Dial, Protocol: m.load.Protocol, TLS: m.load.TLS, Rate: m.load.Rate, Workers: m.load.Workers,
-		Targets: m.targets, Once: m.once, Clock: func() time.Time { return time.Now().Add(ahead) }, Timeout: tooLong + 100*time.Millisecond,
+		Targets: m.targets, Once: m.once, Clock: func() time.Time { return time.Now().Add(ahead) }, Timeout: m.load.Timeout() + 100*time.Millisecond, // the conductor gives the run up before
 	})
 	return guarded{p, m.guard}, c, nil
 }
