@@ -252,7 +252,7 @@ func (d *decoder) load(p *Plan, v value) {
 		field{"timeout", func(v value) {
 			l.Timeout = d.duration(v, false)
 			if l.Timeout < time.Second || l.Timeout > time.Hour {
-				d.fail(v, "wants from 1s to 1h, not %s", v.describe())
+				d.fail(v, "wants from 1s to 1h, not %s", v.text)
 			}
 		}},
 	)
