@@ -37,7 +37,7 @@ judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see `%s --help`", err, c.CommandPath()))
 	})
-	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newVariance(), newGate(), newReport(), newPlan(), newTargets(), newMock(), newAwake(), newGuard())
+	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newVariance(), newGate(), newReport(), newPlan(), newTargets(), newMonitor(), newMerge(), newMock(), newAwake(), newGuard())
 	return root
 }
 
