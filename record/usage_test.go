@@ -105,7 +105,7 @@ func TestUsageOfOtherTools(t *testing.T) {
 		{"quotes, blanks and an empty line", "\"Elapsed seconds\", \"CPU (%)\"\n\"1\", 5\n\n2,\n3,6\n", "1: cpu_percent=5; 2:; 3: cpu_percent=6"},
 		{"another order", "rss_mib,elapsed_s\n1,0.5\n", "0.5: rss_mib=1"},
 
-		{"all zero", head + "1,0.0,0,12\n2,0.0,0,13\n", "1: rss_mib=12; 2: rss_mib=13; ASIDE [cpu_percent]: CPU (%): is 0 in all rows: a wrapper in front of the server was watched, or nothing was measured"},
+		{"all zero", head + "1,0.0,0,12\n2,0.0,0,13\n", "1: rss_mib=12; 2: rss_mib=13; ASIDE [cpu_percent]: CPU (%): is 0 in all rows: the process was idle, a wrapper in front of the server, or not measured at all"},
 		{"negative", head + "1,5,0,12\n2,-40,0,13\n3,6,0,13\n", "1: rss_mib=12; 2: rss_mib=13; 3: rss_mib=13; ASIDE [cpu_percent]: line 3: CPU (%): -40 is below 0"},
 		{"more than there is", head + "1,5,0,12\n2,5363,0,13\n", "1: rss_mib=12; 2: rss_mib=13; ASIDE [cpu_percent]: line 3: CPU (%): 5363 % is more than 20 CPUs have; if there were more, say so with --cpus"},
 		{"a little more than there is", head + "1,5,0,12\n2,2150,0,13\n", "1: cpu_percent=5 rss_mib=12; 2: cpu_percent=2150 rss_mib=13"},
@@ -117,11 +117,11 @@ func TestUsageOfOtherTools(t *testing.T) {
 		{"skipped second", head + "1,5,0,12\n2,6,0,13\n4,6,0,14\n5,6,0,15\n", "1: rss_mib=12; 2: rss_mib=13; 4: rss_mib=14; 5: rss_mib=15; " +
 			"ASIDE [cpu_percent]: line 4: CPU (%): the time goes from 2 to 4 s; of whole seconds nobody knows over which time this was taken; NOTE line 4: there is no sample from 2 to 4 s"},
 		{"a gap in exact times", "elapsed_s,cpu_percent\n0.001,5\n1.001,6\n9.001,6\n10.001,7\n30.001,8\n", "0.001: cpu_percent=5; 1.001: cpu_percent=6; 9.001: cpu_percent=6; 10.001: cpu_percent=7; 30.001: cpu_percent=8; " +
-			"NOTE line 4: there is no sample from 1.001 to 9.001 s, and 1 more gaps"},
+			"NOTE line 4: there is no sample from 1.001 to 9.001 s, the first of 2 gaps"},
 		{"a row is cut off", head + "1,5,0,12\n2,6\n3,6,0,13\n", "1: cpu_percent=5; 2: cpu_percent=6; 3: cpu_percent=6; ASIDE [rss_mib]: line 3: Real (MB): the row is cut off: it has 2 fields of 4"},
 		{"the last line is cut off", head + "1,5,0,12\n2,6,0,1", "1: cpu_percent=5 rss_mib=12; NOTE line 3 is cut off, and left out"},
-		{"a counter goes down", "elapsed_s,read_bytes\n0.5,9\n1.5,5\n", "0.5:; 1.5:; ASIDE [read_bytes]: line 3: read_bytes: goes down from 9 to 5, which a counter cannot"},
-		{"points and commas", "elapsed_s;cpu_percent\n0.5;10,25\n", `0.5:; ASIDE [cpu_percent]: line 2: cpu_percent: "10,25": there is a decimal comma in line 2 and a decimal point in line 2; which is it?`},
+		{"a counter goes down", "elapsed_s,read_bytes\n0.5,9\n1.5,5\n", "0.5:; 1.5:; ASIDE [read_bytes]: line 3: goes down from 9 to 5, which a counter cannot"},
+		{"points and commas", "elapsed_s;cpu_percent\n0.5;10,25\n", `0.5:; ASIDE [cpu_percent]: line 2: "10,25": there is a decimal comma in line 2 and a decimal point in line 2; which is it?`},
 	} {
 		f, err := record.ParseUsage("x.csv", []byte(tt.data), 20)
 		if err != nil {

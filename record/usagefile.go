@@ -36,12 +36,16 @@ type UsageFault struct {
 	Reason     string     `json:"reason"`
 }
 
-// String names line, column and reason.
+// String names line and reason, and the column if it is not the quantity's name.
 func (f UsageFault) String() string {
-	if f.Line == 0 {
-		return fmt.Sprintf("%s: %s", f.Column, f.Reason)
+	text := f.Reason
+	if len(f.Quantities) != 1 || f.Quantities[0].String() != f.Column {
+		text = f.Column + ": " + text
 	}
-	return fmt.Sprintf("line %d: %s: %s", f.Line, f.Column, f.Reason)
+	if f.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", f.Line, text)
+	}
+	return text
 }
 
 const (
@@ -361,21 +365,24 @@ func (r *usageReader) gaps(steps []float64) {
 		return
 	}
 	sorted := slices.Sorted(slices.Values(steps))
-	usual, gaps := sorted[(len(sorted)-1)/2], 0
+	usual, gaps, first := sorted[(len(sorted)-1)/2], 0, ""
 	for i, step := range steps {
 		if step <= gapSteps*usual {
 			continue
 		}
 		from, to := number(r.Rows[i].ElapsedS), number(r.Rows[i+1].ElapsedS)
 		if gaps++; gaps == 1 {
-			r.Notes = append(r.Notes, fmt.Sprintf("line %d: there is no sample from %s to %s s", r.lines[i+1], from, to))
+			first = fmt.Sprintf("line %d: there is no sample from %s to %s s", r.lines[i+1], from, to)
 		}
 		if _, has := r.Columns[CPUPercent]; has && !r.fractions {
 			r.fault(r.lines[i+1], CPUPercent, fmt.Sprintf("the time goes from %s to %s s; of whole seconds nobody knows over which time this was taken", from, to))
 		}
 	}
-	if gaps > 1 {
-		r.Notes[len(r.Notes)-1] += fmt.Sprintf(", and %d more gaps", gaps-1)
+	switch {
+	case gaps == 1:
+		r.Notes = append(r.Notes, first)
+	case gaps > 1:
+		r.Notes = append(r.Notes, fmt.Sprintf("%s, the first of %d gaps", first, gaps))
 	}
 }
 
@@ -425,7 +432,7 @@ func (r *usageReader) check(q Quantity, cpus int) {
 		before = x
 	}
 	if n > 0 && zeros == n && (q == CPUPercent || q == RSSMiB || q == PSSMiB) {
-		r.fault(0, q, "is 0 in all rows: a wrapper in front of the server was watched, or nothing was measured")
+		r.fault(0, q, "is 0 in all rows: the process was idle, a wrapper in front of the server, or not measured at all")
 	}
 }
 
