@@ -225,6 +225,39 @@ func TestReusedNumberIsNoticed(t *testing.T) {
 	}
 }
 
+// The same with a number that the kernel really gives again, which root can
+// ask for.
+func TestNumberGivenAgainIsNoticed(t *testing.T) {
+	const lastPID = "/proc/sys/kernel/ns_last_pid"
+	if f, err := os.OpenFile(lastPID, os.O_WRONLY, 0); err != nil {
+		t.Skipf("choosing the number of a process takes root: %v; TestReusedNumberIsNoticed does without", err)
+	} else {
+		f.Close()
+	}
+	for range 200 { // others start processes, too
+		c, _ := start(t, "echo; sleep 1000")
+		p := open(t, c.Process.Pid, false)
+		if _, ended := p.sample(); ended != "" {
+			t.Fatal(ended)
+		}
+		end(c)
+		time.Sleep(tick) // starts are told apart in ticks
+		if err := os.WriteFile(lastPID, []byte(strconv.Itoa(c.Process.Pid-1)), 0); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := start(t, "echo; sleep 1000")
+		if again.Process.Pid != c.Process.Pid {
+			end(again)
+			continue
+		}
+		if rows, ended := watch(t, p, time.Hour, nil); len(rows) != 0 || ended != Reused {
+			t.Errorf("%d rows, %q", len(rows), ended)
+		}
+		return
+	}
+	t.Error("the kernel gave no number again")
+}
+
 // The end is noticed when it comes, not with the next row.
 func TestWatchEnds(t *testing.T) {
 	c, _ := start(t, "echo; sleep 1000")
