@@ -8,22 +8,30 @@ import (
 	"strings"
 )
 
-// readThrottle reads the CPU quota's figures of the cgroup that a process is
-// in; where names the cgroup.
-func readThrottle(pid int) (t throttle, where string, ok bool) {
+// cgroup is the one that controls a process's CPU.
+type cgroup struct {
+	own       string // all cgroups of the process, as the kernel lists them
+	top, path string // where its hierarchy is mounted, and the way from there
+}
+
+// throttle reads the CPU quota's figures; where names the folder that has them.
+func (c *cgroup) throttle(pid int) (t throttle, where string, ok bool) {
 	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return throttle{}, "", false
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
+	if string(own) != c.own { // the first time, or it was moved; the list of mounts can be long
+		mounts, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil {
+			return throttle{}, "", false
+		}
+		c.own = string(own)
+		c.top, c.path, _ = cpuCgroup(c.own, string(mounts))
+	}
+	if c.top == "" {
 		return throttle{}, "", false
 	}
-	top, path, ok := cpuCgroup(string(own), string(mounts))
-	if !ok {
-		return throttle{}, "", false
-	}
-	return throttleOf(top, path)
+	return throttleOf(c.top, c.path)
 }
 
 // cpuCgroup finds the folder of the cgroup that controls a process's CPU: in

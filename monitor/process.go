@@ -34,7 +34,8 @@ type Process struct {
 	switched    switchTally
 	io          [2]counterTally
 	quota       [3]counterTally
-	cgroup      string
+	cgroup      cgroup
+	quotaOf     string // the folder that has its figures
 	denied      map[record.Quantity]bool
 
 	lookForChildren, readPSS, countFDs, countSwitches budget
@@ -88,8 +89,8 @@ func (p *Process) sample() (record.Usage, End) {
 	if _, end := p.alive(); end != "" {
 		return u, end
 	}
-	now := clock()
-	family := p.family(now)
+	family := p.family(clock())
+	now := clock() // next to the reading of the CPU's time
 	spent, ok := spentBy(family)
 	p.cpu.look(spent)
 	if p.begun == 0 {
@@ -239,12 +240,12 @@ func (p *Process) counters(u *record.Usage, now time.Duration, family map[int]st
 			u.Set(q, p.io[i].look(x))
 		}
 	}
-	t, where, ok := readThrottle(p.pid)
+	t, where, ok := p.cgroup.throttle(p.pid)
 	if !ok {
 		return
 	}
-	if where != p.cgroup { // moved: what the other one had is no part of this
-		p.cgroup = where
+	if where != p.quotaOf { // moved: what the other one had is no part of this
+		p.quotaOf = where
 		for i := range p.quota {
 			p.quota[i].begun = false
 		}

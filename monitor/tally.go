@@ -19,6 +19,7 @@ type spent struct {
 type cpuTally struct {
 	total time.Duration // since the first look
 	last  map[id]spent  // nil before the first look
+	owed  time.Duration // see grown
 }
 
 // look takes the processes that live now.
@@ -39,7 +40,7 @@ func (t *cpuTally) look(now map[id]spent) {
 		}
 	}
 	if t.last != nil {
-		t.total += own + max(0, moved)
+		t.total += own + grown(moved, &t.owed)
 	}
 	t.last = now
 }
@@ -49,15 +50,26 @@ func (t *cpuTally) look(now map[id]spent) {
 type counterTally struct {
 	total float64
 	last  float64
+	owed  float64
 	begun bool
 }
 
 func (t *counterTally) look(now float64) float64 {
 	if t.begun {
-		t.total += max(0, now-t.last)
+		t.total += grown(now-t.last, &t.owed)
 	}
 	t.last, t.begun = now, true
 	return t.total
+}
+
+// grown is a change as far as it is growth. What was lost with a process may
+// come back with the next look: it ended after its parent had been read. It is
+// owed that long, so that it does not count twice; if it does not come, nobody
+// has waited for the process.
+func grown[T time.Duration | float64](change T, owed *T) T {
+	growth := max(0, change+*owed)
+	*owed = min(0, change)
+	return growth
 }
 
 // switchTally adds up the context switches of threads, which come and go; with
