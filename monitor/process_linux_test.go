@@ -323,3 +323,50 @@ func TestCheckNamesWhatItIs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A process that its quota makes wait: by whatever version of cgroups has the
+// CPU here, if one may be made.
+func TestSampleSeesAQuota(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, path, ok := cpuCgroup(string(own), string(mounts))
+	dir := filepath.Join(top, path, "plumbline-test-"+strconv.Itoa(os.Getpid()))
+	if ok {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if !ok || err != nil {
+		t.Skipf("no cgroup for the CPU can be made here (%v); TestThrottleOf reads recorded ones", err)
+	}
+	t.Cleanup(func() { // once the process is gone, after a moment
+		for os.Remove(dir) != nil {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	err = os.WriteFile(filepath.Join(dir, "cpu.max"), []byte("5000 100000"), 0)
+	if err != nil {
+		err = os.WriteFile(filepath.Join(dir, "cpu.cfs_quota_us"), []byte("5000"), 0)
+	}
+	if err != nil {
+		t.Skipf("no quota can be set here: %v; TestThrottleOf reads recorded ones", err)
+	}
+	c, _ := start(t, "echo; while :; do :; done")
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := watch(t, open(t, c.Process.Pid, false), 100*time.Millisecond, func(rows []record.Usage) {
+		if x, _ := rows[len(rows)-1].Get(record.ThrottledPeriods); x >= 3 {
+			_ = c.Process.Kill()
+		}
+	})
+	last := rows[len(rows)-1]
+	periods, throttled, seconds := value(t, last, record.Periods), value(t, last, record.ThrottledPeriods), value(t, last, record.ThrottledS)
+	if throttled < 3 || periods < throttled || seconds <= 0 {
+		t.Errorf("%v periods, %v throttled, for %v s", periods, throttled, seconds)
+	}
+}
