@@ -25,8 +25,9 @@ import (
 
 // Plan is a plan file after all its checks, with the defaults filled in.
 type Plan struct {
-	Path, Dir string // the plan file and its folder, both absolute
-	Source    []byte // the file's bytes
+	Path   string // of the plan file, absolute
+	Dir    string // what its paths are relative to, absolute: its folder, but for ReadIn
+	Source []byte // the file's bytes
 
 	Router   Router
 	Arms     []Arm     // in file order
@@ -168,7 +169,11 @@ type CPUs struct {
 const maxSize = 64 << 10
 
 // Read reads and checks a plan file.
-func Read(path string) (*Plan, error) {
+func Read(path string) (*Plan, error) { return ReadIn(path, filepath.Dir(path)) }
+
+// ReadIn is Read for a plan file that is kept elsewhere than the sources that
+// it is for, such as in the Nix store: it is read as if it lay in dir.
+func ReadIn(path, dir string) (*Plan, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
@@ -178,14 +183,19 @@ func Read(path string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
-	return Parse(path, data)
+	return parse(path, dir, data)
 }
 
 // Parse is Read for bytes at hand. Paths in the plan are relative to the
 // folder of path, and errors name path as it is given. A name that ends in
 // .json, or content that is JSON as a whole, is read as JSON.
-func Parse(path string, data []byte) (*Plan, error) {
+func Parse(path string, data []byte) (*Plan, error) { return parse(path, filepath.Dir(path), data) }
+
+func parse(path, dir string, data []byte) (*Plan, error) {
 	abs, err := filepath.Abs(path)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
@@ -194,7 +204,7 @@ func Parse(path string, data []byte) (*Plan, error) {
 		return nil, err
 	}
 	d := &decoder{file: path, lines: map[string]int{}}
-	p := &Plan{Path: abs, Dir: filepath.Dir(abs), Source: bytes.Clone(data)}
+	p := &Plan{Path: abs, Dir: dir, Source: bytes.Clone(data)}
 	d.plan(p, root)
 	if d.err == nil {
 		d.check(p)

@@ -107,6 +107,7 @@ type Resumed struct {
 // enough to go on with one that ended early.
 type Asked struct {
 	Plan string   `json:"plan"`           // absolute path
+	In   string   `json:"in,omitempty"`   // absolute path of the folder that it is for; empty: its own
 	Kind string   `json:"kind"`           // one of the plan's
 	Refs []string `json:"refs,omitempty"` // revisions, against the working tree
 	Arms []string `json:"arms,omitempty"` // of the plan, in place of all of them

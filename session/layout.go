@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func lay(j Job) (l layout, err error) {
 	}
 	l.meta = record.Meta{
 		Routes: l.meta.Routes,
-		Asked:  record.Asked{Plan: j.Plan.Path, Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
+		Asked:  record.Asked{Plan: j.Plan.Path, In: elsewhere(j.Plan), Kind: l.kind.Name, Refs: j.Refs, Arms: j.Arms, Itself: j.Itself},
 		Seed:   j.Plan.Seed, Schedule: scheduleOf(j.Plan), Rules: j.Plan.Rules, Host: thisHost(), State: record.Running,
 		Load: record.Load{Rate: j.Plan.Load.Rate, Workers: j.Plan.Load.Workers, Protocol: j.Plan.Load.Protocol, TLS: j.Plan.Load.TLS, TimeoutS: record.Seconds(j.Plan.Load.Timeout.Seconds())},
 	}
@@ -517,4 +518,12 @@ func cpusOf(c plan.CPUs, allowed []int) (load, arms []int, err error) {
 		return nil, nil, fmt.Errorf("cpus: nothing is left of %v for the other side; name cpus.load and cpus.arms", allowed)
 	}
 	return load, arms, nil
+}
+
+// elsewhere is the folder that a plan is for, if the file is kept in another.
+func elsewhere(p *plan.Plan) string {
+	if p.Dir == filepath.Dir(p.Path) {
+		return ""
+	}
+	return p.Dir
 }

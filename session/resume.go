@@ -34,7 +34,11 @@ func Resume(ctx context.Context, j Job) (_ *Prepared, err error) {
 	if err := mayResume(s.Meta, thisHost()); err != nil {
 		return nil, p.refuse("%w", err)
 	}
-	if j.Plan, err = plan.Read(s.Asked.Plan); err != nil {
+	in := s.Asked.In
+	if in == "" {
+		in = filepath.Dir(s.Asked.Plan)
+	}
+	if j.Plan, err = plan.ReadIn(s.Asked.Plan, in); err != nil {
 		return nil, p.refuse("%w", err)
 	}
 	var names []string

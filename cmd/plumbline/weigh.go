@@ -74,12 +74,24 @@ func (f *weighFlags) addKind(c *cobra.Command) {
 	c.Flags().StringVar(&f.kind, "kind", "", "kind of load, one of the plan's kinds (default: the first)")
 }
 
-// readPlan reads the plan named on the command line, or the nearest one.
+// planVariable names a plan that is kept elsewhere than the sources it is
+// for, as flakes keep theirs: it is read as if it lay in the current folder.
+const planVariable = "PLUMBLINE_PLAN"
+
+// readPlan reads the plan named on the command line, else that of
+// planVariable, else the nearest one.
 func readPlan(path string) (*plan.Plan, error) {
 	if path == "" {
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, err
+		}
+		if path = os.Getenv(planVariable); path != "" {
+			p, err := plan.ReadIn(path, dir)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", planVariable, err)
+			}
+			return p, usage(err)
 		}
 		if path, err = plan.Find(dir); err != nil {
 			return nil, usage(err)
