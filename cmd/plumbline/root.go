@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -37,7 +36,7 @@ judged), 2 usage or plan wrong, 1 plumbline failed, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see `%s --help`", err, c.CommandPath()))
 	})
-	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newVariance(), newGate(), newReport(), newPlan(), newTargets(), newMonitor(), newMerge(), newMock(), newAwake(), newGuard())
+	root.AddCommand(newTry(), newAgainst(), newBetween(), newRun(), newVariance(), newGate(), newReport(), newPlan(), newTargets(), newMonitor(), newMerge(), newMock(), newMan(), newAwake(), newGuard())
 	return root
 }
 
@@ -57,22 +56,4 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// version is the module's, with the revision it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v = fmt.Sprintf("(devel) %.12s", s.Value)
-		}
-	}
-	return v
 }
