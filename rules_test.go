@@ -30,6 +30,7 @@ var floors = map[string][]string{
 	"session/load":    {"record", "targets"},
 	"session":         {"plan", "targets", "targets/keys", "build", "record", "monitor", "mocks/demo", "mocks/responder", "session/router", "session/load"},
 	"report":          {"record", "gates"},
+	"cmd/router-demo": {"mocks/demo"},
 	"cmd/plumbline":   {"record", "gates", "targets", "targets/keys", "mocks/demo", "mocks/responder", "plan", "build", "session/router", "monitor", "session/load", "session", "report"},
 }
 
