@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -55,23 +56,14 @@ func Routes() []string {
 }
 
 // Targets are requests to every route, in vegeta's HTTP format.
-const Targets = `# The demo router's routes, one request each.
-GET /films
-
-GET /films/7
-
-GET /search?q=river
-
-POST /films
-Content-Type: application/json
-@film.json
-
-GET /nothing
-`
+//
+//go:embed targets.http
+var Targets string
 
 // Film is the body of the POST in Targets.
-const Film = `{"title": "The quiet river", "year": 1961, "words": ["slow", "water", "evening", "harbour"]}
-`
+//
+//go:embed film.json
+var Film string
 
 type film struct {
 	ID    int      `json:"id"`
