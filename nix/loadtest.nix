@@ -1,0 +1,37 @@
+# The apps that weigh: thin names on plumbline's commands. `choose` are lines
+# of shell that say which plan is meant.
+{
+  pkgs,
+  self,
+  choose,
+}:
+let
+  inherit (pkgs) lib;
+  inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) plumbline;
+  app = name: command: choose: description: {
+    type = "app";
+    program = lib.getExe (
+      pkgs.writeShellApplication {
+        inherit name;
+        runtimeInputs = [
+          plumbline
+          pkgs.git
+          pkgs.jq
+        ];
+        text = ''
+          ${choose}
+          exec plumbline ${command} "$@"
+        '';
+      }
+    );
+    meta.description = description;
+  };
+in
+{
+  loadtest = app "loadtest" "run" choose "One session as the plan says";
+  loadtest-against = app "loadtest-against" "against" choose "Weigh the working tree against git revisions";
+  loadtest-between = app "loadtest-between" "between" choose "Weigh two of the arms that the plan names";
+  variance = app "variance" "variance" choose "See what this machine can tell apart";
+  loadtest-report = app "loadtest-report" "report" "" "Show a session, or vegeta's result files";
+  targets = app "targets" "targets" "" "Make keys, tokens and requests, the same from the same seed";
+}

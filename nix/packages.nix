@@ -1,0 +1,110 @@
+# What `nix build .#NAME` makes.
+{
+  pkgs,
+  self,
+  ...
+}:
+let
+  inherit (pkgs) lib;
+
+  # As Go itself would say it. Nix before 2.18 knows no dirtyRev.
+  revision = lib.substring 0 12 (self.rev or self.dirtyRev or "dirty");
+
+  files =
+    paths:
+    lib.fileset.toSource {
+      root = ../.;
+      fileset = lib.fileset.unions paths;
+    };
+
+  # Without the revision in it: the program, and all that is made with it, stay
+  # the same for as long as its sources do. Tests run once, in the checks.
+  unversioned = pkgs.buildGoModule {
+    pname = "plumbline-unversioned";
+    version = "0";
+    src = files [
+      ../go.mod
+      ../go.sum
+      (lib.fileset.fileFilter (f: f.hasExt "go") ../.) # `go mod vendor` looks at tests, too
+      ../mocks/demo
+    ];
+    vendorHash = "sha256-7cBaUbiN4zHha5zbmjCaTZMS+5u/yLPgbRF5EPxT5js=";
+    subPackages = [ "cmd/plumbline" ];
+    env.CGO_ENABLED = 0;
+    ldflags = [ "-s" ];
+    doCheck = false;
+    postInstall = ''
+      share=$out/share
+      mkdir -p $share/bash-completion/completions $share/zsh/site-functions $share/fish/vendor_completions.d
+      $out/bin/plumbline completion bash > $share/bash-completion/completions/plumbline.bash
+      $out/bin/plumbline completion zsh > $share/zsh/site-functions/_plumbline
+      $out/bin/plumbline completion fish > $share/fish/vendor_completions.d/plumbline.fish
+      $out/bin/plumbline man $share/man/man1
+    '';
+    meta = {
+      description = "Tells whether one build of an HTTP router is slower than another";
+      mainProgram = "plumbline";
+      license = lib.licenses.mit;
+      platforms = lib.platforms.unix;
+    };
+  };
+
+  targets =
+    kind: flags:
+    self.lib.mkTargets {
+      inherit pkgs kind flags;
+      plumbline = unversioned;
+    };
+  # A route of the demo router, which looks at no token.
+  url = [
+    "--url"
+    "/films/7"
+  ];
+in
+rec {
+  default = plumbline;
+
+  # A copy, as the program finds its version beside itself.
+  plumbline =
+    pkgs.runCommand "plumbline-${revision}"
+      {
+        inherit (unversioned) meta;
+        passthru = { inherit unversioned; };
+      }
+      ''
+        cp -r --no-preserve=mode ${unversioned} $out
+        chmod +x $out/bin/plumbline
+        mkdir -p $out/share/plumbline
+        echo '(devel) ${revision}' > $out/share/plumbline/version
+      '';
+
+  # Only the router's own files: other changes of a revision make no other router.
+  router-demo = pkgs.buildGoModule {
+    pname = "router-demo";
+    version = "0";
+    src = files [
+      ../cmd/router-demo
+      ../mocks/demo
+    ];
+    # It needs none of plumbline's modules, so it must not know of them either.
+    postPatch = "printf 'module plumbline\\n\\ngo 1.26.0\\n' > go.mod";
+    vendorHash = null;
+    subPackages = [ "cmd/router-demo" ];
+    env.CGO_ENABLED = 0;
+    ldflags = [ "-s" ];
+    doCheck = false;
+    meta = {
+      description = "A small HTTP API whose work is real, to be weighed";
+      mainProgram = "router-demo";
+      license = lib.licenses.mit;
+    };
+  };
+
+  targets-mixed = targets "mixed" [
+    "--from"
+    "${files [ ../mocks/demo/targets.http ../mocks/demo/film.json ]}/mocks/demo/targets.http"
+  ];
+  targets-jwt-cache = targets "jwt-cache" url;
+  targets-jwt-unique = targets "jwt-unique" (url ++ [ "--count" "100000" ]);
+  targets-jwt-cache-worst = targets "jwt-cache-worst" (url ++ [ "--count" "50000" ]);
+}
