@@ -18,7 +18,6 @@ removeAttrs own [ "default" ]
 
   # The tests of all that neither starts a server nor measures, and the import table.
   unit = own.plumbline.unversioned.overrideAttrs {
-    name = "check-unit";
     buildPhase = "go build ./...";
     doCheck = true;
     checkPhase = ''

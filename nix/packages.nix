@@ -25,8 +25,10 @@ let
     src = files [
       ../go.mod
       ../go.sum
-      (lib.fileset.fileFilter (f: f.hasExt "go") ../.) # `go mod vendor` looks at tests, too
-      ../mocks/demo
+      (lib.fileset.fileFilter (f: f.hasExt "go") ../.) # tests too: `go mod vendor` looks at them
+      ../gates
+      ../mocks
+      ../targets
     ];
     vendorHash = "sha256-7cBaUbiN4zHha5zbmjCaTZMS+5u/yLPgbRF5EPxT5js=";
     subPackages = [ "cmd/plumbline" ];
