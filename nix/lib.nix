@@ -11,12 +11,17 @@ let
       )
     }}";
 
-  # Builds an attribute of the flake around the plan, in each revision's
-  # checkout. A checkout is a git worktree, also of a shallow clone.
+  # The command that builds a package of the flake in each revision's checkout.
   command =
-    package:
-    "nix build --extra-experimental-features 'nix-command flakes' --print-build-logs"
-    + " --out-link \"$OUT/package\" \"git+file://$(git rev-parse --show-toplevel)?shallow=1#${package}\"";
+    pkgs: package:
+    let
+      script = pkgs.writeShellApplication {
+        name = "build-package";
+        runtimeInputs = [ pkgs.git ];
+        text = builtins.readFile ./build-package.sh;
+      };
+    in
+    "${pkgs.lib.getExe script} ${pkgs.lib.escapeShellArg package}";
 in
 rec {
   # mkTargets :: { pkgs, kind, flags } -> derivation
@@ -43,7 +48,9 @@ rec {
     { pkgs, plan }:
     let
       inherit (pkgs) lib;
-      build = side: lib.optionalAttrs (side ? package) { build = command side.package; } // removeAttrs side [ "package" ];
+      build =
+        side:
+        lib.optionalAttrs (side ? package) { build = command pkgs side.package; } // removeAttrs side [ "package" ];
       arm = a: build (removeAttrs a [ "name" ]) // lib.optionalAttrs (a ? name) { inherit (a) name; };
       write =
         key: value:
