@@ -13,6 +13,9 @@ nearest() {
 if [ -z "${PLUMBLINE_PLAN:-}" ] && ! nearest; then
   top=$(git rev-parse --show-toplevel 2> /dev/null) || top=$PWD
   if [ -f "$top/flake.nix" ]; then
+    if ! git -C "$top" ls-files --error-unmatch flake.nix > /dev/null 2>&1; then
+      echo "hint: git does not track flake.nix, so Nix does not see it: git add flake.nix" >&2
+    fi
     # Where it fails Nix says why, and plumbline that it found no plan.
     PLUMBLINE_PLAN=$(
       nix build --extra-experimental-features 'nix-command flakes' --no-link --json \
