@@ -30,7 +30,6 @@ in
         "jwt-cache"
         "jwt-unique"
       ];
-      expect."GET /nothing".status = [ 404 ];
       warmup.load = "1s";
     };
   };
