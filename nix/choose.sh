@@ -1,4 +1,4 @@
-# Which plan is meant: that of PLUMBLINE_PLAN, else the nearest plumbline.yaml,
+# Which plan is meant: the nearest plumbline.yaml, else that of PLUMBLINE_PLAN,
 # else the output plumbline.$system.default of the flake around us.
 nearest() {
   local at=$PWD name

@@ -15,16 +15,25 @@ kinds:
   main: {targets: targets.http}
 `
 
-// Find returns the plan file of dir or of the nearest folder above it.
+// NotFoundError says that no folder holds a plan.
+type NotFoundError struct{ from string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no plan: looked for %s in %s and every folder above it; a minimal plumbline.yaml is\n\n%s", list(planNames), e.from, minimal)
+}
+
+var planNames = []string{"plumbline.yaml", "plumbline.yml", "plumbline.json"}
+
+// Find returns the plan file of dir or of the nearest folder above it. Where
+// there is none the error is a *NotFoundError.
 func Find(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("looking for a plan: %w", err)
 	}
-	names := []string{"plumbline.yaml", "plumbline.yml", "plumbline.json"}
 	for at := start; ; at = filepath.Dir(at) {
 		var found []string
-		for _, name := range names {
+		for _, name := range planNames {
 			info, err := os.Stat(filepath.Join(at, name))
 			if err == nil && !info.IsDir() {
 				found = append(found, name)
@@ -38,7 +47,7 @@ func Find(dir string) (string, error) {
 		case len(found) == 1:
 			return filepath.Join(at, found[0]), nil
 		case at == filepath.Dir(at):
-			return "", fmt.Errorf("no plan: looked for %s in %s and every folder above it; a minimal plumbline.yaml is\n\n%s", list(names), start, minimal)
+			return "", &NotFoundError{start}
 		}
 	}
 }

@@ -74,28 +74,33 @@ func (f *weighFlags) addKind(c *cobra.Command) {
 	c.Flags().StringVar(&f.kind, "kind", "", "kind of load, one of the plan's kinds (default: the first)")
 }
 
-// planVariable names a plan that is kept elsewhere than the sources it is
-// for, as flakes keep theirs: it is read as if it lay in the current folder.
+// planVariable names the plan where there is no plumbline.yaml. It is kept
+// elsewhere than the sources it is for, as flakes keep theirs, and is read as
+// if it lay in the current folder.
 const planVariable = "PLUMBLINE_PLAN"
 
-// readPlan reads the plan named on the command line, else that of
-// planVariable, else the nearest one.
+// readPlan reads the plan named on the command line, else the nearest one,
+// else that of planVariable.
 func readPlan(path string) (*plan.Plan, error) {
-	if path == "" {
-		dir, err := os.Getwd()
+	if path != "" {
+		p, err := plan.Read(path)
+		return p, usage(err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	path, err = plan.Find(dir)
+	var none *plan.NotFoundError
+	if elsewhere := os.Getenv(planVariable); elsewhere != "" && errors.As(err, &none) {
+		p, err := plan.ReadIn(elsewhere, dir)
 		if err != nil {
-			return nil, err
+			err = fmt.Errorf("%s: %w", planVariable, err)
 		}
-		if path = os.Getenv(planVariable); path != "" {
-			p, err := plan.ReadIn(path, dir)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", planVariable, err)
-			}
-			return p, usage(err)
-		}
-		if path, err = plan.Find(dir); err != nil {
-			return nil, usage(err)
-		}
+		return p, usage(err)
+	}
+	if err != nil {
+		return nil, usage(err)
 	}
 	p, err := plan.Read(path)
 	return p, usage(err)
