@@ -32,7 +32,7 @@
       overlays.default = final: _: {
         plumbline = self.packages.${final.stdenv.hostPlatform.system}.plumbline;
       };
-      # What the apps weigh in this repository: the demo router.
-      plumbline = each ./nix/demo.nix;
+      # What the apps weigh in this repository.
+      plumbline = each ./nix/plans.nix;
     };
 }

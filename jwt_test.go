@@ -64,7 +64,7 @@ func startHAProxy(t *testing.T, dir string, clock router.Clock) *http.Client {
 	socket := filepath.Join(shortTemp(t), "s")
 	return startServer(t, router.Config{
 		Args: []string{"sh", "-c", `PATH="$PATH:/usr/sbin" exec haproxy -db -f examples/haproxy-jwt/haproxy.cfg`}, Dir: ".", Clock: clock,
-		Env:     []string{"SOCKET=" + socket, "TARGETS=" + dir, "HS_SECRET=" + string(secret)},
+		Env:     []string{"SOCKET=" + socket, "TARGETS=" + dir, "HS_SECRET=" + string(secret), "KEY=rsa.public.pem", "LEEWAY=0"},
 		Address: router.Address{Network: "unix", Addr: socket},
 	}, "/health")
 }

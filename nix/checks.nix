@@ -14,7 +14,10 @@ let
 in
 removeAttrs own [ "default" ]
 // {
-  plan = self.plumbline.${system}.default;
+  # Read as plumbline reads them.
+  plans = check "plans" [ own.plumbline ] (
+    lib.concatMapStringsSep "\n" (plan: "plumbline plan check ${plan} > /dev/null") (lib.attrValues self.plumbline.${system})
+  );
 
   # The tests of all that neither starts a server nor measures, and the import table.
   unit = own.plumbline.unversioned.overrideAttrs {
@@ -39,7 +42,7 @@ removeAttrs own [ "default" ]
 
   # Another way, by another process: the same bytes.
   targets = check "targets" [ own.plumbline ] ''
-    plumbline targets again --kind jwt-cache --url /films/7 --json > /dev/null
+    plumbline targets again --kind jwt-cache --url /films/7 --algs HS256,ES256 --json > /dev/null
     # The manifest names the version that has made it.
     diff -r --exclude manifest.json again ${own.targets-jwt-cache}
   '';

@@ -57,17 +57,14 @@ let
       inherit pkgs kind flags;
       plumbline = unversioned;
     };
-  # A route of the demo router, which looks at no token.
-  url = [
+  # A route of both routers. Signing so many with RSA would take minutes.
+  tokens = count: [
     "--url"
     "/films/7"
-  ];
-  # Signing so many with RSA would take minutes.
-  many = [
-    "--count"
-    "50000"
     "--algs"
     "HS256,ES256"
+    "--count"
+    (toString count)
   ];
 in
 rec {
@@ -109,16 +106,33 @@ rec {
     };
   };
 
+  # HAProxy, verifying tokens, with what can move its clock.
+  router-jwt = pkgs.writeShellApplication {
+    name = "router-jwt";
+    runtimeInputs = [
+      pkgs.coreutils
+      pkgs.haproxy
+    ];
+    text = ''
+      # plumbline finds ${if pkgs.stdenv.hostPlatform.isLinux then pkgs.libfaketime else "nothing to move it with"} by this line.
+      HS_SECRET=$(cat "$TARGETS/hs.secret")
+      export HS_SECRET
+      exec haproxy -db -f ${../examples/haproxy-jwt/haproxy.cfg}
+    '';
+    meta.description = "HAProxy as a server that verifies tokens, to be weighed";
+  };
+
   targets-mixed = targets "mixed" [
     "--from"
     "${files [ ../mocks/demo/targets.http ../mocks/demo/film.json ]}/mocks/demo/targets.http"
   ];
-  targets-jwt-cache = targets "jwt-cache" url;
-  targets-jwt-unique = targets "jwt-unique" (url ++ many);
+  targets-jwt-cache = targets "jwt-cache" (tokens 1000);
+  targets-jwt-unique = targets "jwt-unique" (tokens 50000);
   targets-jwt-cache-worst = targets "jwt-cache-worst" (
-    url
-    ++ many
+    tokens 50000
     ++ [
+      "--duration"
+      "60s"
       "--leeway"
       "30s" # PostgREST's
     ]

@@ -76,13 +76,14 @@ func (f *weighFlags) addKind(c *cobra.Command) {
 
 // planVariable names the plan where there is no plumbline.yaml. It is kept
 // elsewhere than the sources it is for, as flakes keep theirs, and is read as
-// if it lay in the current folder.
+// if it lay in the current folder, also where the command line names it.
 const planVariable = "PLUMBLINE_PLAN"
 
 // readPlan reads the plan named on the command line, else the nearest one,
 // else that of planVariable.
 func readPlan(path string) (*plan.Plan, error) {
-	if path != "" {
+	elsewhere := os.Getenv(planVariable)
+	if path != "" && path != elsewhere {
 		p, err := plan.Read(path)
 		return p, usage(err)
 	}
@@ -90,9 +91,11 @@ func readPlan(path string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err = plan.Find(dir)
 	var none *plan.NotFoundError
-	if elsewhere := os.Getenv(planVariable); elsewhere != "" && errors.As(err, &none) {
+	if path == "" {
+		path, err = plan.Find(dir)
+	}
+	if elsewhere != "" && (path == elsewhere || errors.As(err, &none)) {
 		p, err := plan.ReadIn(elsewhere, dir)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", planVariable, err)
