@@ -58,6 +58,7 @@ in
         "jwt-cache-worst"
       ];
       load.rate = "500/s"; # the sets' tokens last for a minute of this
+      schedule.mode = "sliced";
       warmup.load = "1s";
     };
   };

@@ -103,6 +103,10 @@ type Resumed struct {
 	Reason string    `json:"reason,omitempty"` // why it had ended
 }
 
+// PlanVariable is the environment's variable that names a plan which is kept
+// elsewhere than what it is for: Asked.In.
+const PlanVariable = "PLUMBLINE_PLAN"
+
 // Asked is what a session was asked to weigh; with the plan's file it is
 // enough to go on with one that ended early.
 type Asked struct {

@@ -208,21 +208,30 @@ func command(s *record.Session) string {
 	if filepath.Base(args[0]) == "plumbline" {
 		args = args[1:]
 	}
-	out := []string{"plumbline"}
+	var out []string
+	if s.Asked.In != "" {
+		out = append(out, record.PlanVariable+"="+quoted(s.Asked.Plan))
+	}
+	out = append(out, "plumbline")
 	for i, a := range args {
 		if named := func(a string) bool { return a == "--out" || a == "-o" }; named(a) || i > 0 && named(args[i-1]) ||
 			strings.HasPrefix(a, "--out=") || strings.HasPrefix(a, "-o=") {
 			continue // that folder is there now
 		}
-		special := func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
-		}
-		if a == "" || strings.ContainsFunc(a, special) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		out = append(out, a)
+		out = append(out, quoted(a))
 	}
 	return strings.Join(out, " ")
+}
+
+// quoted is an argument as a shell takes it.
+func quoted(arg string) string {
+	special := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+	}
+	if arg == "" || strings.ContainsFunc(arg, special) {
+		return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	return arg
 }
 
 // seconds: "10 s", "200 ms", "2 µs".

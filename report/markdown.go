@@ -213,7 +213,7 @@ func (p *markdownPage) reproduce(s *record.Session) {
 	p.fold("How to reproduce"+seed+", and what the words mean", false)
 	if c := command(s); c != "" {
 		p.line("```sh")
-		p.line("%s", clean(c)) // one line that starts with "plumbline" cannot end the fence
+		p.line("%s", clean(c)) // one line, and its beginning cannot end the fence
 		p.line("```")
 		p.line("")
 	}

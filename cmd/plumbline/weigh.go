@@ -74,15 +74,12 @@ func (f *weighFlags) addKind(c *cobra.Command) {
 	c.Flags().StringVar(&f.kind, "kind", "", "kind of load, one of the plan's kinds (default: the first)")
 }
 
-// planVariable names the plan where there is no plumbline.yaml. It is kept
-// elsewhere than the sources it is for, as flakes keep theirs, and is read as
-// if it lay in the current folder, also where the command line names it.
-const planVariable = "PLUMBLINE_PLAN"
-
-// readPlan reads the plan named on the command line, else the nearest one,
-// else that of planVariable.
+// readPlan reads the plan named on the command line, else the nearest one, else
+// that of PLUMBLINE_PLAN. That one is kept elsewhere than the sources it is for,
+// as flakes keep theirs, and is read as if it lay in the current folder, also
+// where the command line names it.
 func readPlan(path string) (*plan.Plan, error) {
-	elsewhere := os.Getenv(planVariable)
+	elsewhere := os.Getenv(record.PlanVariable)
 	if path != "" && path != elsewhere {
 		p, err := plan.Read(path)
 		return p, usage(err)
@@ -98,7 +95,7 @@ func readPlan(path string) (*plan.Plan, error) {
 	if elsewhere != "" && (path == elsewhere || errors.As(err, &none)) {
 		p, err := plan.ReadIn(elsewhere, dir)
 		if err != nil {
-			err = fmt.Errorf("%s: %w", planVariable, err)
+			err = fmt.Errorf("%s: %w", record.PlanVariable, err)
 		}
 		return p, usage(err)
 	}
