@@ -30,7 +30,7 @@
       devShells = each ./nix/shell.nix;
       formatter = lib.genAttrs systems (system: nixpkgs.legacyPackages.${system}.nixfmt-tree);
       overlays.default = final: _: {
-        plumbline = self.packages.${final.stdenv.hostPlatform.system}.plumbline;
+        inherit (import ./nix/packages.nix { inherit self; pkgs = final; }) plumbline;
       };
       # What the apps weigh in this repository.
       plumbline = each ./nix/plans.nix;

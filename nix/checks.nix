@@ -32,6 +32,11 @@ removeAttrs own [ "default" ]
     postInstall = "";
   };
 
+  # The overlay is the package, made with the packages of those who use it.
+  overlay =
+    assert (self.overlays.default pkgs pkgs).plumbline == own.plumbline;
+    own.plumbline;
+
   format = check "format" [ pkgs.go ] ''
     unformatted=$(gofmt -l ${source})
     if [ -n "$unformatted" ]; then echo "not formatted by gofmt: $unformatted" >&2; exit 1; fi
