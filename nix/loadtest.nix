@@ -1,4 +1,4 @@
-# The apps that weigh: thin names on plumbline's commands. `choose` are lines
+# The apps: thin names on plumbline's commands. `choose` are lines
 # of shell that say which plan is meant.
 {
   pkgs,
@@ -33,5 +33,7 @@ in
   loadtest-between = app "loadtest-between" "between" choose "Weigh two of the arms that the plan names";
   variance = app "variance" "variance" choose "See what this machine can tell apart";
   loadtest-report = app "loadtest-report" "report" "" "Show a session, or vegeta's result files";
+  monitor-pid = app "monitor-pid" "monitor" "" "Sample what a process uses, as CSV";
+  monitor-merge = app "monitor-merge" "merge" "" "Put such CSVs side by side";
   targets = app "targets" "targets" "" "Make keys, tokens and requests, the same from the same seed";
 }

@@ -30,7 +30,7 @@ let
       ../mocks
       ../targets
     ];
-    vendorHash = "sha256-7cBaUbiN4zHha5zbmjCaTZMS+5u/yLPgbRF5EPxT5js=";
+    vendorHash = "sha256-9UsbVtoT3Cc3rYGTRLHUJtsWYtlTdiRO5V1Cpqo4pec=";
     subPackages = [ "cmd/plumbline" ];
     env.CGO_ENABLED = 0;
     ldflags = [ "-s" ];
