@@ -29,9 +29,7 @@
       checks = each ./nix/checks.nix;
       devShells = each ./nix/shell.nix;
       formatter = lib.genAttrs systems (system: nixpkgs.legacyPackages.${system}.nixfmt-tree);
-      overlays.default = final: _: {
-        inherit (import ./nix/packages.nix { inherit self; pkgs = final; }) plumbline;
-      };
+      overlays.default = import ./nix/overlay.nix { inherit self; };
       # What the apps weigh in this repository.
       plumbline = each ./nix/plans.nix;
     };

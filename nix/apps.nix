@@ -6,7 +6,4 @@
 }:
 import ./loadtest.nix {
   inherit pkgs self;
-  choose = ''
-    system=${pkgs.stdenv.hostPlatform.system}
-    ${builtins.readFile ./choose.sh}'';
 }

@@ -3,8 +3,9 @@
 # why it is named by git+file and shallow=1.
 top=$(git rev-parse --show-toplevel)
 if [ ! -e "$top/flake.nix" ]; then
-  echo "this revision has no flake.nix, so there is no package $1 to be built of it; compare with a later one" >&2
+  echo "this revision has no flake.nix at its top, so there is no package $1 to be built of it; compare with one that has" >&2
   exit 1
 fi
+path=$(jq -rn --arg path "$top" '$path | split("/") | map(@uri) | join("/")')
 exec nix build --extra-experimental-features 'nix-command flakes' --print-build-logs \
-  --out-link "$OUT/package" "git+file://$top?shallow=1#$1"
+  --out-link "$OUT/package" "git+file://$path?shallow=1#$1"

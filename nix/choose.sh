@@ -1,24 +1,39 @@
 # Which plan is meant. An argument `.#NAME` is the plan plumbline.SYSTEM.NAME of
-# the flake around us. Without one, and without a plumbline.yaml or
-# PLUMBLINE_PLAN, it is the one named default.
+# the flake around us. Without one it is the nearest plumbline.yaml, else that of
+# PLUMBLINE_PLAN, else $default, else the flake's plan that is named default.
 
-flake=
+flake='' # as Nix names it: the path percent-encoded
 top=$(git rev-parse --show-toplevel 2> /dev/null) || top=$PWD
 if [ -f "$top/flake.nix" ]; then
   flake="git+file://$(jq -rn --arg path "$top" '$path | split("/") | map(@uri) | join("/")')?shallow=1"
+elif [ -f flake.nix ]; then
+  echo "hint: the flake must be at the top of its git repository, $top, to be weighed" >&2
 fi
 
-# choose NAME sets PLUMBLINE_PLAN. Where it fails, Nix says why.
+# choose NAME sets PLUMBLINE_PLAN to that plan's file. It fails where the flake
+# has no such plan, and ends everything where it has one that cannot be made.
 choose() {
+  local made
   if ! git -C "$top" ls-files --error-unmatch flake.nix > /dev/null 2>&1; then
     echo "hint: git does not track flake.nix, so Nix does not see it: git add flake.nix" >&2
   fi
-  PLUMBLINE_PLAN=$(
-    nix build --extra-experimental-features 'nix-command flakes' --no-link --json \
-      "$flake#plumbline.$system.$1" | jq -r '.[0].outputs.out'
-  ) || PLUMBLINE_PLAN=
-  export PLUMBLINE_PLAN
-  [ -n "$PLUMBLINE_PLAN" ]
+  made=$(mktemp -d)
+  if nix build --extra-experimental-features 'nix-command flakes' --out-link "$made/plan" \
+    "$flake#plumbline.$system.$1" 2>&1 | tee "$made/said" >&2; then
+    PLUMBLINE_PLAN=$(readlink "$made/plan")
+    export PLUMBLINE_PLAN
+  fi
+  if [ -L "$made/plan" ]; then
+    rm -r "$made"
+  elif grep -q "does not provide attribute" "$made/said"; then
+    rm -r "$made"
+    echo "hint: the flake has no plan plumbline.$system.$1; docs/NIX.md of plumbline says how it gets one" >&2
+    return 1
+  else
+    rm -r "$made"
+    echo "the plan plumbline.$system.$1 of $top/flake.nix cannot be made; Nix does not see files that git does not track" >&2
+    exit 2
+  fi
 }
 
 # nearest: there is a plumbline.yaml in this folder or one above.
@@ -33,7 +48,7 @@ nearest() {
   done
 }
 
-args=() named=
+args=() named=''
 for arg in "$@"; do
   case $arg in
     .#* | --plan=.#*)
@@ -49,6 +64,12 @@ for arg in "$@"; do
   args+=("$arg")
 done
 set -- "${args[@]}"
-if [ -z "$named" ] && [ -n "$flake" ] && [ -z "${PLUMBLINE_PLAN:-}" ] && ! nearest; then
-  choose default || true # plumbline says that it found no plan
+if [ -z "$named" ] && [ -z "${PLUMBLINE_PLAN:-}" ] && ! nearest; then
+  if [ -n "$default" ]; then
+    export PLUMBLINE_PLAN=$default
+  elif [ -n "$flake" ]; then
+    choose default || true # plumbline says that it found no plan
+  else
+    echo "hint: no flake.nix here either; run this in your server's repository" >&2
+  fi
 fi

@@ -7,7 +7,12 @@ let
     pairs:
     "{${
       builtins.concatStringsSep "," (
-        map (p: "${builtins.toJSON p.name}:${builtins.toJSON (removeAttrs p [ "name" ])}") pairs
+        map (
+          p:
+          "${builtins.toJSON (p.name or (throw "each of a plan's kinds and arms needs a name"))}:${
+            builtins.toJSON (removeAttrs p [ "name" ])
+          }"
+        ) pairs
       )
     }}";
 
@@ -17,7 +22,10 @@ let
     let
       script = pkgs.writeShellApplication {
         name = "build-package";
-        runtimeInputs = [ pkgs.git ];
+        runtimeInputs = [
+          pkgs.git
+          pkgs.jq
+        ];
         text = builtins.readFile ./build-package.sh;
       };
     in
@@ -34,10 +42,15 @@ rec {
       flags ? [ ],
       plumbline ? self.packages.${pkgs.stdenv.hostPlatform.system}.plumbline.unversioned,
     }:
-    pkgs.runCommand "targets-${kind}" { nativeBuildInputs = [ plumbline ]; } ''
-      plumbline targets made --kind ${kind} ${pkgs.lib.escapeShellArgs flags}
-      cp -r made $out
-    '';
+    pkgs.runCommand "targets-${kind}"
+      {
+        nativeBuildInputs = [ plumbline ];
+        passthru = { inherit kind flags; };
+      }
+      ''
+        plumbline targets made --kind ${kind} ${pkgs.lib.escapeShellArgs flags}
+        cp -r made $out
+      '';
 
   # mkPlan :: { pkgs, plan } -> derivation
   # A plan as docs/DESIGN.md has it, with three liberties: `router.package`
@@ -50,7 +63,8 @@ rec {
       inherit (pkgs) lib;
       build =
         side:
-        lib.optionalAttrs (side ? package) { build = command pkgs side.package; } // removeAttrs side [ "package" ];
+        lib.optionalAttrs (side ? package) { build = command pkgs side.package; }
+        // removeAttrs side [ "package" ];
       arm = a: build (removeAttrs a [ "name" ]) // lib.optionalAttrs (a ? name) { inherit (a) name; };
       write =
         key: value:
@@ -76,6 +90,6 @@ rec {
     { pkgs, plan }:
     import ./loadtest.nix {
       inherit pkgs self;
-      choose = "export PLUMBLINE_PLAN=${mkPlan { inherit pkgs plan; }}";
+      default = mkPlan { inherit pkgs plan; };
     };
 }

@@ -7,8 +7,8 @@
 let
   inherit (pkgs) lib;
 
-  # As Go itself would say it. Nix before 2.18 knows no dirtyRev.
-  revision = lib.substring 0 12 (self.rev or self.dirtyRev or "dirty");
+  # As Go itself would say it. Where inputs are overridden there is neither.
+  revision = if self ? rev then lib.substring 0 12 self.rev else self.dirtyShortRev or "dirty";
 
   files =
     paths:
@@ -16,6 +16,13 @@ let
       root = ../.;
       fileset = lib.fileset.unions paths;
     };
+
+  meta = {
+    description = "Tells whether one build of an HTTP router is slower than another";
+    mainProgram = "plumbline";
+    license = lib.licenses.mit;
+    platforms = lib.platforms.unix;
+  };
 
   # Without the revision in it: the program, and all that is made with it, stay
   # the same for as long as its sources do. Tests run once, in the checks.
@@ -35,7 +42,7 @@ let
     env.CGO_ENABLED = 0;
     ldflags = [ "-s" ];
     doCheck = false;
-    postInstall = ''
+    postInstall = lib.optionalString (pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform) ''
       share=$out/share
       mkdir -p $share/bash-completion/completions $share/zsh/site-functions $share/fish/vendor_completions.d
       $out/bin/plumbline completion bash > $share/bash-completion/completions/plumbline.bash
@@ -43,12 +50,7 @@ let
       $out/bin/plumbline completion fish > $share/fish/vendor_completions.d/plumbline.fish
       $out/bin/plumbline man $share/man/man1
     '';
-    meta = {
-      description = "Tells whether one build of an HTTP router is slower than another";
-      mainProgram = "plumbline";
-      license = lib.licenses.mit;
-      platforms = lib.platforms.unix;
-    };
+    inherit meta;
   };
 
   targets =
@@ -72,9 +74,10 @@ rec {
 
   # A copy, as the program finds its version beside itself.
   plumbline =
-    pkgs.runCommand "plumbline-${revision}"
+    pkgs.runCommand "plumbline"
       {
-        inherit (unversioned) meta;
+        inherit meta;
+        version = revision;
         passthru = { inherit unversioned; };
       }
       ''
@@ -93,7 +96,7 @@ rec {
       ../mocks/demo
     ];
     # It needs none of plumbline's modules, so it must not know of them either.
-    postPatch = "printf 'module plumbline\\n\\ngo 1.26.0\\n' > go.mod";
+    postPatch = "grep -E '^(module|go) ' ${../go.mod} > go.mod";
     vendorHash = null;
     subPackages = [ "cmd/router-demo" ];
     env.CGO_ENABLED = 0;
@@ -114,7 +117,9 @@ rec {
       pkgs.haproxy
     ];
     text = ''
-      # plumbline finds ${if pkgs.stdenv.hostPlatform.isLinux then pkgs.libfaketime else "nothing to move it with"} by this line.
+      # plumbline finds ${
+        if pkgs.stdenv.hostPlatform.isLinux then pkgs.libfaketime else "nothing to move it with"
+      } by this line.
       HS_SECRET=$(cat "$TARGETS/hs.secret")
       export HS_SECRET
       exec haproxy -db -f ${../examples/haproxy-jwt/haproxy.cfg}
@@ -124,7 +129,12 @@ rec {
 
   targets-mixed = targets "mixed" [
     "--from"
-    "${files [ ../mocks/demo/targets.http ../mocks/demo/film.json ]}/mocks/demo/targets.http"
+    "${
+      files [
+        ../mocks/demo/targets.http
+        ../mocks/demo/film.json
+      ]
+    }/mocks/demo/targets.http"
   ];
   targets-jwt-cache = targets "jwt-cache" (tokens 1000);
   targets-jwt-unique = targets "jwt-unique" (tokens 50000);

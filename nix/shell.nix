@@ -1,5 +1,9 @@
 # `nix develop`: all that the work on plumbline needs.
-{ pkgs, self, system }:
+{
+  pkgs,
+  self,
+  system,
+}:
 let
   inherit (self.packages.${system}) plumbline router-demo;
 in

@@ -16,7 +16,11 @@ const versionFile = "../share/plumbline/version"
 // version is what the package says, else the module's, with the revision it
 // was built from.
 func version() string {
-	if exe, err := os.Executable(); err == nil {
+	exe, err := os.Executable()
+	if err == nil {
+		exe, err = filepath.EvalSymlinks(exe) // macOS says what was called
+	}
+	if err == nil {
 		if data, err := os.ReadFile(filepath.Join(filepath.Dir(exe), versionFile)); err == nil {
 			if v := strings.TrimSpace(string(data)); v != "" {
 				return v

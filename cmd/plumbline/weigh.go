@@ -93,8 +93,9 @@ func readPlan(path string) (*plan.Plan, error) {
 		path, err = plan.Find(dir)
 	}
 	if elsewhere != "" && (path == elsewhere || errors.As(err, &none)) {
+		named := path != ""
 		p, err := plan.ReadIn(elsewhere, dir)
-		if err != nil {
+		if err != nil && !named {
 			err = fmt.Errorf("%s: %w", record.PlanVariable, err)
 		}
 		return p, usage(err)

@@ -27,7 +27,7 @@
           router.run = [ "{build}/package/bin/server" ];
           router.env.SOCKET = "{socket}";
           router.ready.http = "/health";
-          kinds.mixed.targets = ./targets.http;
+          kinds.mixed.targets = "${./load}/targets.http"; # the folder, with its bodies
         };
       };
     };
