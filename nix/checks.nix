@@ -29,7 +29,16 @@ removeAttrs own [ "default" ]
   unit = own.plumbline.unversioned.overrideAttrs {
     src = lib.fileset.toSource {
       root = ../.;
-      fileset = lib.fileset.difference ../. (lib.fileset.maybeMissing ../docs);
+      fileset = lib.fileset.unions [
+        ../go.mod
+        ../go.sum
+        (lib.fileset.fileFilter (f: f.hasExt "go") ../.)
+        ../gates
+        ../mocks
+        ../record
+        ../report
+        ../targets
+      ];
     };
     buildPhase = "go build ./...";
     doCheck = true;
