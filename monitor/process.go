@@ -170,7 +170,16 @@ func (p *Process) family(now time.Duration) map[int]stat {
 // levels are what is used at this moment. One unreadable part makes a sum unknown.
 func (p *Process) levels(u *record.Usage, now time.Duration, family map[int]stat) {
 	const mib = 1 << 20
-	p.sum(u, record.RSSMiB, family, func(pid int) (float64, error) {
+	level := func(q record.Quantity, read func(pid int) (float64, error)) {
+		total, known := p.sum(family, func(pid int) ([2]float64, error) {
+			x, err := read(pid)
+			return [2]float64{x}, err
+		}, q)
+		if known {
+			u.Set(q, total[0])
+		}
+	}
+	level(record.RSSMiB, func(pid int) (float64, error) {
 		m, err := of(pid).MemoryInfo()
 		if err != nil {
 			return 0, err
@@ -180,18 +189,18 @@ func (p *Process) levels(u *record.Usage, now time.Duration, family map[int]stat
 		}
 		return float64(m.RSS) / mib, nil
 	})
-	p.sum(u, record.Threads, family, func(pid int) (float64, error) {
+	level(record.Threads, func(pid int) (float64, error) {
 		n, err := of(pid).NumThreads()
 		return float64(n), err
 	})
 	p.readPSS.spend(now, func() {
-		p.sum(u, record.PSSMiB, family, func(pid int) (float64, error) {
+		level(record.PSSMiB, func(pid int) (float64, error) {
 			n, err := proportional(pid)
 			return float64(n) / mib, err
 		})
 	})
 	p.countFDs.spend(now, func() {
-		p.sum(u, record.FDs, family, func(pid int) (float64, error) {
+		level(record.FDs, func(pid int) (float64, error) {
 			n, err := of(pid).NumFDs()
 			return float64(n), err
 		})
@@ -200,9 +209,9 @@ func (p *Process) levels(u *record.Usage, now time.Duration, family map[int]stat
 
 func of(pid int) *process.Process { return &process.Process{Pid: int32(pid)} }
 
-// sum adds a quantity up over the family and says whether it is known.
-func (p *Process) sum(u *record.Usage, q record.Quantity, family map[int]stat, read func(pid int) (float64, error)) bool {
-	total := 0.0
+// sum adds up over the family what one reading tells of one or two quantities,
+// and says whether it is known.
+func (p *Process) sum(family map[int]stat, read func(pid int) ([2]float64, error), quantities ...record.Quantity) (total [2]float64, known bool) {
 	for pid, s := range family {
 		if s.ended {
 			continue // it holds nothing any more
@@ -214,31 +223,31 @@ func (p *Process) sum(u *record.Usage, q record.Quantity, family map[int]stat, r
 			}
 		}
 		if err != nil {
-			p.denied[q] = p.denied[q] || errors.Is(err, fs.ErrPermission)
-			return false
+			for _, q := range quantities {
+				p.denied[q] = p.denied[q] || errors.Is(err, fs.ErrPermission)
+			}
+			return total, false
 		}
-		total += x
+		for i := range total {
+			total[i] += x[i]
+		}
 	}
-	u.Set(q, total)
-	return true
+	return total, true
 }
 
 // counters only grow, from 0 in the first row.
 func (p *Process) counters(u *record.Usage, now time.Duration, family map[int]stat) {
 	p.countSwitches.spend(now, func() { p.contextSwitches(u, family) })
-	var stored [2]record.Usage
-	for i, q := range [...]record.Quantity{record.ReadBytes, record.WriteBytes} {
-		known := p.sum(&stored[i], q, family, func(pid int) (float64, error) {
-			c, err := of(pid).IOCounters()
-			if err != nil {
-				return 0, err
-			}
-			return float64([...]uint64{c.DiskReadBytes, c.DiskWriteBytes}[i]), nil
-		})
-		if known {
-			x, _ := stored[i].Get(q)
-			u.Set(q, p.io[i].look(x))
+	stored, known := p.sum(family, func(pid int) ([2]float64, error) {
+		c, err := of(pid).IOCounters()
+		if err != nil {
+			return [2]float64{}, err
 		}
+		return [2]float64{float64(c.DiskReadBytes), float64(c.DiskWriteBytes)}, nil
+	}, record.ReadBytes, record.WriteBytes)
+	if known {
+		u.Set(record.ReadBytes, p.io[0].look(stored[0]))
+		u.Set(record.WriteBytes, p.io[1].look(stored[1]))
 	}
 	t, where, ok := p.cgroup.throttle(p.pid)
 	if !ok {
