@@ -88,22 +88,21 @@ func readPlan(path string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var none *plan.NotFoundError
 	if path == "" {
-		path, err = plan.Find(dir)
-	}
-	if elsewhere != "" && (path == elsewhere || errors.As(err, &none)) {
-		named := path != ""
-		p, err := plan.ReadIn(elsewhere, dir)
-		if err != nil && !named {
-			err = fmt.Errorf("%s: %w", record.PlanVariable, err)
+		found, err := plan.Find(dir)
+		if err == nil {
+			p, err := plan.Read(found)
+			return p, usage(err)
 		}
-		return p, usage(err)
+		var none *plan.NotFoundError
+		if elsewhere == "" || !errors.As(err, &none) {
+			return nil, usage(err)
+		}
 	}
-	if err != nil {
-		return nil, usage(err)
+	p, err := plan.ReadIn(elsewhere, dir)
+	if err != nil && path == "" {
+		err = fmt.Errorf("%s: %w", record.PlanVariable, err)
 	}
-	p, err := plan.Read(path)
 	return p, usage(err)
 }
 
