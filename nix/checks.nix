@@ -81,13 +81,13 @@ removeAttrs own [ "default" ]
     [ "$code" = 1 ] # nothing found; 2 would be an error
   '';
 }
-# A whole session, on the loopback that a build has. What it finds in three
-# short blocks is not judged here, but that it found something.
 // lib.optionalAttrs (pkgs ? nixfmt) {
   nixfmt = check "nixfmt" [
     pkgs.nixfmt
   ] "nixfmt --check ${../flake.nix} ${./.}/*.nix ${./host}/*.nix ${../examples/nix-flake}/*.nix";
 }
+# A whole session, on the loopback that a build has. What it finds in three
+# short blocks is not judged here, but that it found something.
 // lib.optionalAttrs pkgs.stdenv.hostPlatform.isLinux {
   session = check "session" [ own.plumbline pkgs.jq ] ''
     mkdir work && cd work
