@@ -101,12 +101,27 @@ func command(t testing.TB, plumbline string, args ...string) verdict {
 	return v
 }
 
-// noRegression holds an A/A, and returns its verdict. On a very busy machine it
-// may be that nothing is called equivalent; then it is weighed again.
-func noRegression(t *testing.T, weigh func() verdict) (v verdict) {
+// answered weighs until look finds an answer in the verdict, or a fault. On a
+// very busy machine there may be none, which plumbline has to say; then it is
+// weighed again, up to three times in all.
+func answered(t *testing.T, weigh func() verdict, look func(verdict) bool) (v verdict) {
 	t.Helper()
 	for range 3 {
 		v = weigh()
+		if look(v) || t.Failed() {
+			return v
+		}
+		t.Logf("no answer: %s, %v", v.Verdict, v.Reasons)
+	}
+	t.Error("there was no answer in three sessions")
+	return v
+}
+
+// noRegression holds an A/A, and returns its verdict. The answer is that
+// something is equivalent.
+func noRegression(t *testing.T, weigh func() verdict) verdict {
+	t.Helper()
+	return answered(t, weigh, func(v verdict) bool {
 		if !v.AA {
 			t.Error("it is not labelled as an A/A")
 		}
@@ -122,21 +137,15 @@ func noRegression(t *testing.T, weigh func() verdict) (v verdict) {
 		if v.Verdict == "regression" || v.Verdict == "invalid" {
 			t.Errorf("the A/A is %q: %v", v.Verdict, v.Reasons)
 		}
-		if equivalent > 0 || t.Failed() {
-			return v
-		}
-	}
-	t.Error("nothing at all could be told to be equivalent, in three sessions")
-	return v
+		return equivalent > 0
+	})
 }
 
 // onlyThere holds a session with one slowed route, and returns its verdict. A
-// wrong answer fails at once. On a very busy machine there may be none, which
-// plumbline has to say; then it is weighed again.
-func onlyThere(t *testing.T, slowed string, weigh func() verdict) (v verdict) {
+// wrong answer fails at once.
+func onlyThere(t *testing.T, slowed string, weigh func() verdict) verdict {
 	t.Helper()
-	for range 3 {
-		v = weigh()
+	return answered(t, weigh, func(v verdict) bool {
 		found := ""
 		for _, r := range v.Comparisons {
 			switch {
@@ -151,21 +160,16 @@ func onlyThere(t *testing.T, slowed string, weigh func() verdict) (v verdict) {
 			if v.Verdict != "regression" || v.ExitCode != 3 {
 				t.Errorf("the slowed route %s was found, and the session says %s, exit code %d, %v", slowed, v.Verdict, v.ExitCode, v.Reasons)
 			}
-			return v
+			return true
 		case "inconclusive", "not_comparable":
-			t.Logf("no answer on %s: %s, %v", slowed, v.Verdict, v.Reasons)
 			if v.Verdict == "pass" {
 				t.Errorf("no answer on %s, and the session passes", slowed)
 			}
 		default:
 			t.Errorf("the slowed route %s is %q: %s, exit code %d, %v", slowed, found, v.Verdict, v.ExitCode, v.Reasons)
 		}
-		if t.Failed() {
-			return v
-		}
-	}
-	t.Errorf("the slowed route %s was not found in three sessions", slowed)
-	return v
+		return false
+	})
 }
 
 // work is how many units of work a router does on each of its three routes. A
