@@ -2,10 +2,10 @@
 # the flake around us. Without one it is the nearest plumbline.yaml, else that of
 # PLUMBLINE_PLAN, else $default, else the flake's plan that is named default.
 
-flake='' # as Nix names it: the path percent-encoded
+around='' # the flake around us
 top=$(git rev-parse --show-toplevel 2> /dev/null) || top=$PWD
 if [ -f "$top/flake.nix" ]; then
-  flake="git+file://$(jq -rn --arg path "$top" '$path | split("/") | map(@uri) | join("/")')?shallow=1"
+  around=$(flake "$top")
 elif [ -f flake.nix ]; then
   echo "hint: the flake must be at the top of its git repository, $top, to be weighed" >&2
 fi
@@ -18,8 +18,7 @@ choose() {
     echo "hint: git does not track flake.nix, so Nix does not see it: git add flake.nix" >&2
   fi
   made=$(mktemp -d)
-  if nix build --extra-experimental-features 'nix-command flakes' --out-link "$made/plan" \
-    "$flake#plumbline.$system.$1" 2>&1 | tee "$made/said" >&2; then
+  if build "$made/plan" "$around#plumbline.$system.$1" 2>&1 | tee "$made/said" >&2; then
     PLUMBLINE_PLAN=$(readlink "$made/plan")
     export PLUMBLINE_PLAN
   fi
@@ -53,7 +52,7 @@ for arg in "$@"; do
   case $arg in
     .#* | --plan=.#*)
       named=yes
-      if [ -z "$flake" ]; then
+      if [ -z "$around" ]; then
         echo "$arg: there is no flake.nix in $top" >&2
         exit 2
       fi
@@ -67,7 +66,7 @@ set -- "${args[@]}"
 if [ -z "$named" ] && [ -z "${PLUMBLINE_PLAN:-}" ] && ! nearest; then
   if [ -n "$default" ]; then
     export PLUMBLINE_PLAN=$default
-  elif [ -n "$flake" ]; then
+  elif [ -n "$around" ]; then
     choose default || true # plumbline says that it found no plan
   else
     echo "hint: no flake.nix here either; run this in your server's repository" >&2

@@ -26,7 +26,7 @@ let
           pkgs.git
           pkgs.jq
         ];
-        text = builtins.readFile ./build-package.sh;
+        text = builtins.readFile ./flake.sh + builtins.readFile ./build-package.sh;
       };
     in
     "${pkgs.lib.getExe script} ${pkgs.lib.escapeShellArg package}";

@@ -11,7 +11,7 @@ let
   choose = ''
     system=${pkgs.stdenv.hostPlatform.system}
     default=${default}
-    ${builtins.readFile ./choose.sh}'';
+    ${builtins.readFile ./flake.sh}${builtins.readFile ./choose.sh}'';
   app = name: command: choose: description: {
     type = "app";
     program = lib.getExe (
